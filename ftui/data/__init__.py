@@ -1,0 +1,1 @@
+"""Files to rows, cleaning, splits, duplicates and encoded examples."""

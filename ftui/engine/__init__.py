@@ -1,0 +1,1 @@
+"""Supervisor, queue, placement and launches."""

@@ -1,0 +1,1 @@
+"""The host: NVIDIA GPUs through NVML, host memory and processes through psutil, versions, and ."""

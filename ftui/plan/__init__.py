@@ -1,0 +1,13 @@
+"""What was decided: `campaign.toml` as typed models, and the arithmetic that follows from it.
+
+Pure: reads one file, computes, writes nothing. Imports no other room, no torch, no textual, no transformers, so that the
+same models serve the command line, the app, the supervisor and the training process.
+
+    schema.py    the sections of a plan and what each field means
+    load.py      TOML to a `Plan`, with every problem at once and its line in the file
+    batch.py     micro-batch × accumulation × replicas, updates, examples, epochs
+    variants.py  what a variant changes, and the plan that results
+    budget.py    hours by phase, what fits, what must be reserved
+    settings.py  `run.toml`: every setting of one run, frozen
+    example.py   the commented plan that `ftui new` writes
+"""

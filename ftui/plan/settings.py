@@ -1,0 +1,126 @@
+"""`run.toml`: every setting of one run, frozen and complete. The training process reads this and nothing else.
+
+Written once by the engine before the first attempt; a run that resumes keeps it, a run with other settings is another run.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import Field
+
+from ftui.plan.batch import Batches, batches
+from ftui.plan.schema import Evaluation, Hypothesis, Machine, Method, Model, Plan, Section, Training
+from ftui.plan.variants import BASE, CONTROL, PlannedRun, apply_change, find_variant, variant_plan
+
+SETTINGS_SCHEMA = 1
+SETTINGS_FILE = "run.toml"
+
+
+class DataVersion(Section):
+    """The prepared data a run reads, by content (D2)."""
+
+    hash: str
+    """Identifies files, cleaning, splits and labels; names the folder `data/<hash>/` of the campaign."""
+    train_examples: int
+    validation_examples: int
+    test_examples: int
+    labels: list[str]
+    """Categories in class order: the position is the class id."""
+
+
+class RunSettings(Section):
+    """Everything that decides how one run behaves."""
+
+    settings_schema: Annotated[int, Field(alias="schema", ge=1, le=SETTINGS_SCHEMA)] = SETTINGS_SCHEMA
+    run: str
+    purpose: Literal["train", "baseline", "pilot"]
+    variant: str
+    seed: int
+    because: str
+    change: dict[str, Any]
+    """What differs from the control, field by field."""
+    plan_hash: str
+    hypothesis: Hypothesis
+    data: DataVersion
+    model: Model
+    method: Method
+    training: Training
+    evaluation: Evaluation
+    machine: Machine
+    examples_per_update: int
+    updates: int
+    """Optimizer steps of this run, derived from `training.hold` and the examples; 0 for the baseline."""
+    epochs: float
+
+
+def run_settings(
+    plan: Plan, plan_hash: str, run: PlannedRun, data: DataVersion, *, pilot_updates: int | None = None
+) -> RunSettings:
+    """Settings of `run` under `plan`. With `pilot_updates`, the same configuration for that many updates (S8)."""
+    own = variant_plan(plan, run.variant)
+    arithmetic: Batches = own_batches(own, data)
+    updates = 0 if run.variant == BASE else arithmetic.updates if pilot_updates is None else pilot_updates
+    change: dict[str, Any] = {}
+    if run.variant == BASE:
+        because = "the model before any update: what every run starts from"
+    elif run.variant == CONTROL:
+        because = "the control: the plan as written"
+    else:
+        variant = find_variant(plan, run.variant)
+        because, change = variant.because, {c.field: c.variant for c in apply_change(plan, variant).changes}
+    return RunSettings(
+        run=run.id,
+        purpose="pilot" if pilot_updates is not None else "baseline" if run.variant == BASE else "train",
+        variant=run.variant,
+        seed=run.seed,
+        because=because,
+        change=change,
+        plan_hash=plan_hash,
+        hypothesis=own.hypothesis,
+        data=data,
+        model=own.model,
+        method=own.method,
+        training=own.training,
+        evaluation=own.evaluation,
+        machine=own.machine,
+        examples_per_update=arithmetic.examples_per_update,
+        updates=updates,
+        epochs=updates / arithmetic.updates_per_epoch,
+    )
+
+
+def own_batches(plan: Plan, data: DataVersion) -> Batches:
+    """Batch arithmetic of `plan` on the prepared data."""
+    return batches(plan.training, data.train_examples, plan.machine.processes)
+
+
+def dump_settings(settings: RunSettings) -> str:
+    """The text of `run.toml`. TOML has no null, so `no_value` lists the fields that are deliberately without one."""
+    absent: list[str] = []
+    content = _without_nulls(settings.model_dump(mode="json", by_alias=True), "", absent)
+    return tomli_w.dumps({"no_value": absent, **content})
+
+
+def read_settings(directory: Path) -> RunSettings:
+    """Settings frozen in `directory`. Raises FileNotFoundError, or ValueError when the file is not of this form."""
+    content = tomllib.loads((directory / SETTINGS_FILE).read_text(encoding="utf-8"))
+    for name in content.pop("no_value", []):
+        *sections, field = name.split(".")
+        table = content
+        for section in sections:
+            table = table[section]
+        table[field] = None
+    return RunSettings.model_validate(content)
+
+
+def _without_nulls(table: dict[str, Any], prefix: str, absent: list[str]) -> dict[str, Any]:
+    absent += [f"{prefix}{name}" for name, value in table.items() if value is None]
+    return {
+        name: _without_nulls(value, f"{prefix}{name}.", absent) if isinstance(value, dict) else value
+        for name, value in table.items()
+        if value is not None
+    }

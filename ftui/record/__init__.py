@@ -1,0 +1,15 @@
+"""What happened: the files of a campaign's directory, their writers, and readers that never need a writer's help.
+
+Each file has one writer, is append-only or replaced whole, and says its schema in its first line. A torn last line is ignored
+by readers and cut by the next writer. Imports plan only; no torch, no textual, so a copied record reads anywhere.
+
+    layout.py    names of all files and folders of a campaign
+    files.py     atomic replace, locked append, hashing
+    lines.py     JSON Lines: one writer, cursor readers, torn tails
+    journal.py   the campaign's truth: every event, in order
+    state.py     the journal folded into what a person asks about
+    series.py    updates and validation points of one run
+    rows.py      gate rows, predictions, outcomes, machine samples
+    requests.py  wishes of people, one small file each
+    text.py      text from models and logs made safe to show
+"""

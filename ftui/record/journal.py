@@ -1,0 +1,78 @@
+"""The journal: every event of a campaign, in order, appended under a file lock and synced. The campaign's truth.
+
+Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`, `app`, `cli`). The events and their fields:
+
+    launched            plan_hash, plan (whole, as JSON), starts_at, ends_at
+    amended             plan_hash, plan, changed (dotted fields)
+    supervisor-started  pid, host            supervisor-ended    reason
+    phase               phase (one of `budget.PHASES`, or "closed")
+    data-ready          data (a `DataVersion`), findings (sentences)
+    gates-started       gates (id)           gates-ended         gates, passed, cause
+    queued              run, number, variant, seed, kind ("baseline" | "train"), priority, change, because, follows
+    run-started         run, attempt, pid, resumed_from (update or null), placement
+    run-ended           run, attempt, status, cause, exit_code, updates
+    left-out            run, cause           (a queued run that will not start)
+    test-opened         opening (1, 2 …), candidates (run ids), reason
+    test-ended          run, metrics, cause (null when it worked)
+    export-started      export, run          export-ended        export, run, verified, cause
+    report              verdict (word), sentence
+    request             request (id), kind, run, by, answer ("done" | "refused"), reason
+    note                text
+    fault               where, cause         (a fault of ours or of the host that no run owns)
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ftui.record.files import locked, sync_directory
+from ftui.record.lines import LineReader, Row, cut_torn_tail, encode, header, read_rows, write_whole
+
+KIND, SCHEMA = "journal", 1
+
+
+def now() -> datetime:
+    """This moment in UTC."""
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime | None = None) -> str:
+    """A moment as the record writes it: UTC, milliseconds."""
+    return (moment or now()).astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def parse_time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+class Journal:
+    """Appends events; several processes may do so, one line at a time."""
+
+    def __init__(self, path: Path, by: str) -> None:
+        self.path, self.by = path, by
+
+    def append(self, event: str, **fields: Any) -> Row:
+        """Append one event and return it once it is on the disk. Raises OSError when it could not be written."""
+        with locked(self.path) as descriptor:
+            os.lseek(descriptor, 0, os.SEEK_END)
+            cut_torn_tail(descriptor)
+            os.lseek(descriptor, 0, os.SEEK_END)
+            if os.fstat(descriptor).st_size == 0:
+                write_whole(descriptor, encode(header(KIND, SCHEMA)))
+                sync_directory(self.path.parent)
+            row: Row = {"at": stamp(), "event": event, "by": self.by, **fields}
+            write_whole(descriptor, encode(row))
+            os.fsync(descriptor)
+        return row
+
+
+def journal_reader(path: Path) -> LineReader:
+    return LineReader(path, KIND, SCHEMA)
+
+
+def read_journal(path: Path) -> list[Row]:
+    """All events so far, [] for a campaign that was never launched."""
+    return read_rows(path, KIND, SCHEMA)

@@ -1,0 +1,207 @@
+"""The journal folded into what a person asks: which phase, which runs, what is safe, what went wrong.
+
+Folding is pure and total: any prefix of a journal, and events this version does not know, give a state. Whether a process
+still lives is not in the journal; ask `ftui.engine.client`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from ftui.plan.budget import Clock
+from ftui.plan.schema import Plan
+from ftui.plan.settings import DataVersion
+from ftui.record.journal import parse_time
+from ftui.record.lines import Row
+
+RunStatus = Literal["queued", "running", "completed", "stopped", "diverged", "failed", "lost", "left out"]
+
+CONTINUABLE = ("stopped", "lost")
+"""Statuses that `ftui run` takes up again; the others are results."""
+
+
+@dataclass
+class Attempt:
+    """One process, or group of processes, that worked on a run."""
+
+    number: int
+    started_at: datetime
+    pid: int | None = None
+    resumed_from: int | None = None
+    """Update of the checkpoint it started from, None from the beginning."""
+    ended_at: datetime | None = None
+    status: str | None = None
+    cause: str | None = None
+    exit_code: int | None = None
+    placement: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Run:
+    """A run as the journal tells it."""
+
+    id: str
+    number: int
+    variant: str
+    seed: int
+    kind: Literal["baseline", "train"]
+    priority: int
+    change: dict[str, Any]
+    because: str
+    follows: str | None = None
+    status: RunStatus = "queued"
+    cause: str | None = None
+    updates: int = 0
+    """Updates completed when it last ended; its series says more while it runs."""
+    attempts: list[Attempt] = field(default_factory=list)
+    test_metrics: dict[str, Any] | None = None
+    test_cause: str | None = None
+    """Why the test evaluation gave nothing, when it did not."""
+
+
+@dataclass
+class Gates:
+    """One pass through the gates."""
+
+    id: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    passed: bool | None = None
+    cause: str | None = None
+
+
+@dataclass
+class Export:
+    """One artefact."""
+
+    name: str
+    run: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    verified: bool | None = None
+    cause: str | None = None
+
+
+@dataclass
+class Campaign:
+    """A campaign as the journal tells it."""
+
+    launched_at: datetime | None = None
+    plan: Plan | None = None
+    plan_hash: str | None = None
+    clock: Clock | None = None
+    phase: str | None = None
+    """One of `budget.PHASES`, or "closed"; None before the launch."""
+    spent_seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds per finished stretch of each phase; `spent_now` adds the one that is going on."""
+    phase_since: datetime | None = None
+    data: DataVersion | None = None
+    data_findings: list[str] = field(default_factory=list)
+    gates: list[Gates] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    """In queue order."""
+    test_openings: list[Row] = field(default_factory=list)
+    exports: list[Export] = field(default_factory=list)
+    verdict: str | None = None
+    verdict_sentence: str | None = None
+    supervising: bool = False
+    """The journal's last word; a supervisor that was killed left it standing."""
+    faults: list[Row] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
+
+    @property
+    def closed(self) -> bool:
+        return self.phase == "closed"
+
+    def spent_now(self, moment: datetime) -> dict[str, float]:
+        """Seconds spent per phase up to `moment`."""
+        spent = dict(self.spent_seconds)
+        if self.phase and not self.closed and self.phase_since and self.supervising:
+            spent[self.phase] = spent.get(self.phase, 0.0) + (moment - self.phase_since).total_seconds()
+        return spent
+
+    def runs_of(self, *statuses: str) -> list[Run]:
+        return [run for run in self.runs.values() if run.status in statuses]
+
+
+def fold(events: Iterable[Row], state: Campaign | None = None) -> Campaign:
+    """Apply events in order to `state` (a new one if None) and return it."""
+    state = state or Campaign()
+    for row in events:
+        state.events.append(row)
+        _apply(state, row, parse_time(row["at"]))
+    return state
+
+
+def _apply(state: Campaign, row: Row, at: datetime) -> None:
+    match row["event"]:
+        case "launched":
+            state.launched_at = at
+            state.clock = Clock(parse_time(row["starts_at"]), parse_time(row["ends_at"]))
+            state.plan, state.plan_hash = Plan.model_validate(row["plan"]), row["plan_hash"]
+        case "amended":
+            state.plan, state.plan_hash = Plan.model_validate(row["plan"]), row["plan_hash"]
+        case "supervisor-started":
+            # A supervisor that was killed left its phase open: the time until its last event counts, the gap does not.
+            _leave_phase(state, parse_time(state.events[-2]["at"]) if len(state.events) > 1 else at)
+            state.supervising, state.phase_since = True, at
+        case "supervisor-ended":
+            _leave_phase(state, at)
+            state.supervising = False
+        case "phase":
+            _leave_phase(state, at)
+            state.phase, state.phase_since = row["phase"], at
+        case "data-ready":
+            state.data, state.data_findings = DataVersion.model_validate(row["data"]), row["findings"]
+        case "gates-started":
+            state.gates.append(Gates(row["gates"], at))
+        case "gates-ended":
+            gates = next(g for g in reversed(state.gates) if g.id == row["gates"])
+            gates.ended_at, gates.passed, gates.cause = at, row["passed"], row["cause"]
+        case "queued":
+            names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
+            state.runs[row["run"]] = Run(row["run"], **{name: row[name] for name in names})
+        case "run-started" | "run-ended" | "left-out" | "test-ended":
+            _apply_to_run(state.runs[row["run"]], row, at)
+        case "test-opened":
+            state.test_openings.append(row)
+        case "export-started":
+            state.exports.append(Export(row["export"], row["run"], at))
+        case "export-ended":
+            export = next(e for e in reversed(state.exports) if e.name == row["export"])
+            export.ended_at, export.verified, export.cause = at, row["verified"], row["cause"]
+        case "report":
+            state.verdict, state.verdict_sentence = row["verdict"], row["sentence"]
+        case "fault":
+            state.faults.append(row)
+
+
+def _leave_phase(state: Campaign, at: datetime) -> None:
+    if state.phase and state.phase_since and state.supervising:
+        gone = max(0.0, (at - state.phase_since).total_seconds())
+        state.spent_seconds[state.phase] = state.spent_seconds.get(state.phase, 0.0) + gone
+    state.phase_since = None
+
+
+def _apply_to_run(run: Run, row: Row, at: datetime) -> None:
+    match row["event"]:
+        case "run-started":
+            attempt = Attempt(row["attempt"], at, row["pid"], row["resumed_from"], placement=row["placement"])
+            run.attempts.append(attempt)
+            run.status, run.cause = "running", None
+        case "run-ended":
+            attempt = run.attempts[-1]
+            attempt.ended_at, attempt.status, attempt.cause, attempt.exit_code = (
+                at,
+                row["status"],
+                row["cause"],
+                row["exit_code"],
+            )
+            run.status, run.cause, run.updates = row["status"], row["cause"], row["updates"]
+        case "left-out":
+            run.status, run.cause = "left out", row["cause"]
+        case "test-ended":
+            run.test_metrics, run.test_cause = row["metrics"], row["cause"]

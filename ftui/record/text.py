@@ -1,0 +1,19 @@
+"""Text from files, models and logs is data: control characters are shown, never sent to a terminal."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+
+
+def safe(text: str, limit: int = 2000) -> str:
+    """One line that is safe to show: colour codes removed, other control characters as escapes, cut behind `limit` characters."""
+    text = _CONTROL.sub(lambda m: "  " if m[0] == "\t" else _escaped(m[0]), _ANSI.sub("", text[: limit * 4]))
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

@@ -1,0 +1,1 @@
+"""Paired statistics, guardrails and the decision."""
