@@ -1,1 +1,19 @@
-"""Files to rows, cleaning, splits, duplicates and encoded examples."""
+"""Files to rows, cleaning, splits, duplicates and encoded examples: what the model will see, fixed before it is trained.
+
+Imports plan and record; never torch or transformers, so that data can be checked on any machine. Nothing is skipped unseen:
+what cannot be used becomes a finding with its file, line, field and a way out, and all findings come at once.
+
+    findings.py    what was noticed, and the error that carries it
+    sources.py     paths and globs of the plan to files with content hashes
+    records.py     one file's bytes to records: JSON Lines, JSON, CSV
+    rows.py        records to rows: text, label, id, unit
+    clean.py       named, versioned rules applied to every text
+    split.py       train, validation and test by unit
+    duplicates.py  equal texts within and across splits, and the plan's policy for them
+    labels.py      categories in class order
+    prepare.py     all of the above: checked (`check_data`), or written as a data version (`prepare`)
+    store.py       the files of a data version
+    base.py        where the base model's files are, and that they are the right ones
+    tokenizer.py   the base model's tokenizer, without transformers
+    encode.py      rows to token ids in Arrow files, memory-mapped by every run
+"""

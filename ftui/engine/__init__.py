@@ -1,1 +1,16 @@
-"""Supervisor, queue, placement and launches."""
+"""The supervisor of a campaign, and the small client through which app and command line reach it.
+
+One detached process per campaign decides what happens next from the journal alone, so a new one takes up where a killed one
+stood. It starts every job as a process of its own and imports no torch. Imports plan, record, machine.
+
+    __main__.py    `python -m ftui.engine [--detach] CAMPAIGN`
+    client.py      start, stop, is it alive: all that app and command line may use
+    lock.py        one supervisor per campaign; who it is
+    steps.py       what happens next: a pure function of state, clock and free places
+    supervisor.py  the loop: steps become jobs, endings become events
+    jobs.py        processes: start, adopt, end, why they ended
+    launch.py      the command and environment of each job
+    placement.py   which device or core a run gets
+    amend.py       which changes of a launched plan are amendments
+    follow.py      the journal and series as lines for a person
+"""

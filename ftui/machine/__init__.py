@@ -1,1 +1,11 @@
-"""The host: NVIDIA GPUs through NVML, host memory and processes through psutil, versions, and ."""
+"""The host as it is: NVIDIA GPUs, memory, processors, processes, versions. Answers, and never waits for long.
+
+Imports plan and record; no torch, no textual. Memory as the host sees it is not what a training process allocated: that the
+process itself says, in its series and gates.
+
+    sample.py    one moment: host, GPUs, and the process tree of each run
+    nvidia.py    GPUs through NVML, behind a time limit
+    cgroup.py    memory limits of the container this runs in
+    versions.py  versions of everything that may change a result, and their fingerprint
+    doctor.py    whether this machine is fit for a campaign
+"""

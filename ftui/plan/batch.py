@@ -22,6 +22,8 @@ class Batches:
     train_examples: int
     updates: int
     """Optimizer steps of the whole run."""
+    limit: int | None = None
+    """Examples the run may see, where that is what is held; its last update is cut to it."""
 
     @property
     def examples_per_update(self) -> int:
@@ -44,7 +46,8 @@ class Batches:
     def examples(self) -> int:
         """Examples seen over the whole run, repeats counted."""
         whole, rest = divmod(self.updates, self.updates_per_epoch)
-        return whole * self.train_examples + min(rest * self.examples_per_update, self.train_examples)
+        seen = whole * self.train_examples + min(rest * self.examples_per_update, self.train_examples)
+        return seen if self.limit is None else min(seen, self.limit)
 
     def sentences(self) -> list[str]:
         """The arithmetic as a person would check it."""
@@ -78,7 +81,8 @@ def batches(training: Training, train_examples: int, replicas: int = 1) -> Batch
     else:
         whole, rest = divmod(training.amount, train_examples)
         updates = whole * per_epoch + -(-rest // per_update)
-    return Batches(training.micro_batch, training.accumulation, replicas, train_examples, updates)
+    limit = training.amount if training.hold == "examples" else None
+    return Batches(training.micro_batch, training.accumulation, replicas, train_examples, updates, limit)
 
 
 def describe_excess(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -54,16 +54,24 @@ class RunSettings(Section):
     examples_per_update: int
     updates: int
     """Optimizer steps of this run, derived from `training.hold` and the examples; 0 for the baseline."""
+    examples: int
+    """Training examples seen over the whole run, repeats counted; the last update is cut to reach it exactly."""
     epochs: float
 
 
 def run_settings(
-    plan: Plan, plan_hash: str, run: PlannedRun, data: DataVersion, *, pilot_updates: int | None = None
+    plan: Plan,
+    plan_hash: str,
+    run: PlannedRun,
+    data: DataVersion,
+    backend: Literal["cpu", "cuda"],
+    *,
+    pilot: bool = False,
 ) -> RunSettings:
-    """Settings of `run` under `plan`. With `pilot_updates`, the same configuration for that many updates (S8)."""
+    """Settings of `run` under `plan` on the chosen backend. A pilot has the same settings and stops after a few updates (S8)."""
     own = variant_plan(plan, run.variant)
     arithmetic: Batches = own_batches(own, data)
-    updates = 0 if run.variant == BASE else arithmetic.updates if pilot_updates is None else pilot_updates
+    updates = 0 if run.variant == BASE else arithmetic.updates
     change: dict[str, Any] = {}
     if run.variant == BASE:
         because = "the model before any update: what every run starts from"
@@ -74,7 +82,7 @@ def run_settings(
         because, change = variant.because, {c.field: c.variant for c in apply_change(plan, variant).changes}
     return RunSettings(
         run=run.id,
-        purpose="pilot" if pilot_updates is not None else "baseline" if run.variant == BASE else "train",
+        purpose="pilot" if pilot else "baseline" if run.variant == BASE else "train",
         variant=run.variant,
         seed=run.seed,
         because=because,
@@ -86,9 +94,10 @@ def run_settings(
         method=own.method,
         training=own.training,
         evaluation=own.evaluation,
-        machine=own.machine,
+        machine=own.machine.model_copy(update={"backend": backend}),
         examples_per_update=arithmetic.examples_per_update,
         updates=updates,
+        examples=arithmetic.examples if updates else 0,
         epochs=updates / arithmetic.updates_per_epoch,
     )
 

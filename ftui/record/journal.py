@@ -15,7 +15,7 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
     test-opened         opening (1, 2 …), candidates (run ids), reason
     test-ended          run, metrics, cause (null when it worked)
     export-started      export, run          export-ended        export, run, verified, cause
-    report              verdict (word), sentence
+    report              verdict (word), sentence, deliver (run id or null)
     request             request (id), kind, run, by, answer ("done" | "refused"), reason
     note                text
     fault               where, cause         (a fault of ours or of the host that no run owns)

@@ -48,6 +48,11 @@ class RunFiles:
         return self.predictions / "test.jsonl"
 
     @property
+    def test_metrics(self) -> Path:
+        """Metrics of the test evaluation; exists once its predictions are complete."""
+        return self.predictions / "test-metrics.json"
+
+    @property
     def environment(self) -> Path:
         """Versions, driver and device names of the latest attempt (B1)."""
         return self.root / "environment.json"

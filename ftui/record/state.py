@@ -107,6 +107,8 @@ class Campaign:
     exports: list[Export] = field(default_factory=list)
     verdict: str | None = None
     verdict_sentence: str | None = None
+    deliver: str | None = None
+    """The run whose parameters become the artefact, by the last report."""
     supervising: bool = False
     """The journal's last word; a supervisor that was killed left it standing."""
     faults: list[Row] = field(default_factory=list)
@@ -162,6 +164,9 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
             gates = next(g for g in reversed(state.gates) if g.id == row["gates"])
             gates.ended_at, gates.passed, gates.cause = at, row["passed"], row["cause"]
         case "queued":
+            if (known := state.runs.get(row["run"])) is not None:
+                known.status = "queued"  # taken up again: its attempts and cause stay
+                return
             names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
             state.runs[row["run"]] = Run(row["run"], **{name: row[name] for name in names})
         case "run-started" | "run-ended" | "left-out" | "test-ended":
@@ -175,6 +180,7 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
             export.ended_at, export.verified, export.cause = at, row["verified"], row["cause"]
         case "report":
             state.verdict, state.verdict_sentence = row["verdict"], row["sentence"]
+            state.deliver = row["deliver"]
         case "fault":
             state.faults.append(row)
 

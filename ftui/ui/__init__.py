@@ -1,1 +1,20 @@
-"""The Textual app."""
+"""The terminal app: what a person sees of a campaign, and the wishes they leave.
+
+Facts come up: files → `reader.py` (a thread) → `messages.py` → a screen. Wishes go down: a key → an action → a request file.
+Imports plan, record, machine, engine (its client), verdict and report; never data, train or torch.
+
+    app.py        the app, its theme and palette
+    keys.py       every key, and what help says about it
+    screens/      home, monitor, report; help and typed confirmation above them
+    widgets/      one file per region of a screen
+    reader.py     follows the files of a campaign
+    curves.py     a run's series as arrays
+    summary.py    what the record means in words: states, progress, estimates
+    layout.py     places of the panels at a size of the terminal
+    pictures.py   which curves are drawn, in which colour
+    plot.py       numbers to braille
+    view.py       zoom, smoothing, axes
+    columns.py    tables that fit a width
+    words.py      numbers and times as people read them
+    theme.py      colours          glyphs.py  characters
+"""

@@ -1,0 +1,265 @@
+"""From the plan's files to a data version: checked without writing anything, or written for the runs to read."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ftui import __version__
+from ftui.data.clean import RULES, clean, find_rules
+from ftui.data.duplicates import Dropped, Pair, drop_from_train, duplicate_findings, find_pairs, without
+from ftui.data.encode import encode_splits
+from ftui.data.findings import DataError, Finding, Findings, error
+from ftui.data.labels import check_labels, class_order
+from ftui.data.rows import Row, read_rows
+from ftui.data.sources import SPLITS, Source, find_sources
+from ftui.data.split import Splits, check_shares, count_categories, crossing_units, empty_splits, split_by_hash
+from ftui.data.store import MANIFEST_SCHEMA, describe_files, is_intact, whole_folder, write_dropped, write_rows
+from ftui.data.tokenizer import load_tokenizer
+from ftui.plan.schema import Data, Plan, Training
+from ftui.plan.settings import DataVersion
+from ftui.plan.variants import variant_plan
+from ftui.record.files import read_json, replace_json, sha256_json
+from ftui.record.layout import CampaignFiles
+
+PREPARATION = 1
+"""Version of what happens between files and rows; another number is another data version."""
+
+CURRENT_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What the data is, after cleaning, splitting and dropping, and everything noticed on the way."""
+
+    hash: str
+    """16 hex digits over the content of `identity`."""
+    identity: dict[str, Any]
+    """Everything the data version follows from."""
+    files: list[dict[str, Any]]
+    """Per input file: split it was named for, name, sha256, bytes, rows."""
+    splits: Splits
+    labels: list[str]
+    """Categories in class order."""
+    counts: dict[str, dict[str, int]]
+    """Rows by category and split."""
+    pairs: list[Pair]
+    """Equal texts by pair of splits, before anything was dropped."""
+    dropped: list[Dropped]
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "warning"]
+
+    @property
+    def version(self) -> DataVersion:
+        sizes = {f"{name}_examples": len(self.splits[name]) for name in SPLITS}
+        return DataVersion(hash=self.hash, labels=self.labels, **sizes)
+
+
+def check_data(plan: Plan, campaign: Path) -> DataReport:
+    """Read, clean, split and compare the data of `plan`, whose paths are relative to `campaign`. Writes nothing.
+
+    Never raises for what is wrong with the data: that is in `findings`, all of it.
+    """
+    data, noticed = plan.data, Findings()
+    rules, unknown = find_rules(data.cleaning)
+    noticed.add(*unknown)
+    if data.validation is None:
+        noticed.add(*check_shares(data.split))
+    files: list[dict[str, Any]] = []
+    splits: Splits = {name: [] for name in SPLITS}
+    for source in find_sources(data, campaign):
+        if isinstance(source, Finding):
+            noticed.add(source)
+            continue
+        rows = [dataclasses.replace(r, text=clean(r.text, rules)) for r in _read(source, data, noticed)]
+        for row in rows:
+            noticed.add(*_check_text(row, data.columns.text))
+        splits[source.split] += rows
+        files.append({"split": source.split, "name": source.name, "sha256": source.sha256, "bytes": source.bytes})
+        files[-1]["rows"] = len(rows)
+    for rows in splits.values():
+        noticed.add(*_repeated_ids(rows, data.columns.id))
+    if data.validation is None:
+        splits = split_by_hash(splits["train"], data.split)
+    elif data.unit is not None:
+        noticed.add(*crossing_units(splits, data.unit))
+    pairs = find_pairs(splits)
+    noticed.add(*duplicate_findings(pairs, data.duplicates, data.columns.text))
+    dropped = drop_from_train(pairs, data.duplicates)
+    splits = without(splits, dropped)
+    if not noticed.errors or any(splits.values()):
+        noticed.add(*empty_splits(splits))
+    noticed.add(*check_labels(splits, data.columns.label))
+    identity = _identity(data, files)
+    return DataReport(
+        hash=sha256_json(identity)[:16],
+        identity=identity,
+        files=files,
+        splits=splits,
+        labels=class_order(splits),
+        counts=count_categories(splits),
+        pairs=pairs,
+        dropped=dropped,
+        findings=noticed.all(),
+    )
+
+
+def prepare(plan: Plan, files: CampaignFiles, model_dir: Path | None = None) -> DataVersion:
+    """Write the data version of `plan` and make it the current one; encode it when `model_dir` holds the base model.
+
+    Encodes once for each length and truncation that the control or a variant asks for. Raises `DataError` with
+    everything noticed, `TokenizerError`, or OSError; the version that was current then stays so.
+    """
+    report = check_data(plan, files.root)
+    if report.errors:
+        raise DataError(report.findings)
+    write_version(report, plan, files)
+    findings = [*report.findings, *(encode_version(report, plan, files, model_dir) if model_dir is not None else [])]
+    content = {
+        "schema": CURRENT_SCHEMA,
+        "data": report.version.model_dump(mode="json"),
+        "findings": [str(finding) for finding in findings],
+    }
+    replace_json(files.data_current, content)
+    return report.version
+
+
+def current_version(files: CampaignFiles) -> DataVersion | None:
+    """The data version prepared last, None when there is none."""
+    try:
+        return DataVersion.model_validate(read_json(files.data_current)["data"])
+    except FileNotFoundError:
+        return None
+
+
+def encode_version(report: DataReport, plan: Plan, files: CampaignFiles, model_dir: Path) -> list[Finding]:
+    """Encode the written version for every run of `plan`; the findings about lengths. Raises `DataError`."""
+    tokenizer, noticed = load_tokenizer(model_dir), Findings()
+    for training in trainings(plan):
+        try:
+            noticed.add(*encode_splits(files.data_version(report.hash), report.labels, tokenizer, training).findings)
+        except DataError as problem:
+            noticed.add(*problem.findings)
+    if noticed.errors:
+        raise DataError([*report.findings, *noticed.all()])
+    return noticed.all()
+
+
+def trainings(plan: Plan) -> list[Training]:
+    """Training sections of control and variants that differ in what encoding depends on."""
+    found: dict[tuple[int, str], Training] = {}
+    for own in (plan, *(variant_plan(plan, variant.id) for variant in plan.variants)):
+        found.setdefault((own.training.max_length, own.training.truncation), own.training)
+    return list(found.values())
+
+
+def write_version(report: DataReport, plan: Plan, files: CampaignFiles) -> None:
+    """Write `data/<hash>/`, unless it is there and intact."""
+    target = files.data_version(report.hash)
+    if is_intact(files.manifest(report.hash)):
+        return
+    if target.exists():
+        # Damaged since it was written. Renamed first, so that no reader ever meets half of it.
+        away = target.with_name(f".{target.name}.{os.getpid()}.damaged")
+        target.rename(away)
+        shutil.rmtree(away)
+    with whole_folder(target) as aside:
+        for name in SPLITS:
+            write_rows(aside / f"{name}.jsonl", report.splits[name])
+        write_dropped(aside / "dropped.jsonl", report.dropped)
+        replace_json(aside / "leakage.json", leakage(report, plan))
+        replace_json(aside / "manifest.json", {**manifest(report, plan), "written": describe_files(aside)})
+
+
+def manifest(report: DataReport, plan: Plan) -> dict[str, Any]:
+    """What `manifest.json` says, but for the written files. Holds no times: equal data gives equal bytes."""
+    return {
+        "schema": MANIFEST_SCHEMA,
+        "hash": report.hash,
+        "made_by": f"ftui {__version__}",
+        "identity": report.identity,
+        "files": report.files,
+        "columns": plan.data.columns.model_dump(),
+        "unit": plan.data.unit,
+        "split": plan.data.split.model_dump() if plan.data.validation is None else "files",
+        "cleaning": [{"rule": name, "meaning": RULES[name].meaning} for name in plan.data.cleaning],
+        "splits": {name: len(rows) for name, rows in report.splits.items()},
+        "labels": report.labels,
+        "counts": report.counts,
+        "duplicates": {
+            "policy": plan.data.duplicates.model_dump(),
+            "texts": {pair.name: len(pair.groups) for pair in report.pairs},
+            "dropped": len(report.dropped),
+        },
+        "findings": [finding.row() for finding in report.findings],
+    }
+
+
+def leakage(report: DataReport, plan: Plan) -> dict[str, Any]:
+    """What `leakage.json` says: equal texts by pair of splits, as found before anything was dropped."""
+    return {
+        "schema": 1,
+        "compared": "texts after cleaning, equal to the last character",
+        "policy": plan.data.duplicates.model_dump(),
+        "pairs": [pair.content() for pair in report.pairs],
+        "dropped_from_train": len(report.dropped),
+    }
+
+
+def _identity(data: Data, files: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "preparation": PREPARATION,
+        "files": [[file["split"], file["name"], file["sha256"]] for file in files],
+        "columns": data.columns.model_dump(),
+        "unit": data.unit,
+        "split": data.split.model_dump() if data.validation is None else None,
+        "cleaning": data.cleaning,
+        "duplicates": data.duplicates.model_dump(),
+    }
+
+
+def _read(source: Source, data: Data, noticed: Findings) -> list[Row]:
+    rows = []
+    before = source.path.stat()
+    for item in read_rows(source.path, source.name, data.columns, data.unit):
+        if isinstance(item, Finding):
+            noticed.add(item)
+        else:
+            rows.append(item)
+    after = source.path.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns) or before.st_size != source.bytes:
+        noticed.add(
+            error(source.name, "", "changed while it was read; wait until it is written, then try again", "changed")
+        )
+    return rows
+
+
+def _check_text(row: Row, column: str) -> list[Finding]:
+    if not row.text.strip():
+        state = "is empty" if not row.raw.strip() else "is empty after cleaning"
+        return [error(row.place, column, f"the text {state}; fill it, or remove the row", "empty text")]
+    if "\0" in row.text:
+        message = 'the text holds a NUL character; remove it, or add "drop-control@1" to data.cleaning'
+        return [error(row.place, column, message, "NUL in text")]
+    return []
+
+
+def _repeated_ids(rows: list[Row], column: str | None) -> list[Finding]:
+    first: dict[str, Row] = {}
+    found = []
+    for row in rows:
+        if (other := first.setdefault(row.id, row)) is not row:
+            message = f"the id {row.id!r} is already that of {other.place}; ids are unique within a split"
+            found.append(error(row.place, column or "id", message, "repeated id"))
+    return found

@@ -1,0 +1,89 @@
+"""The files of a data version: `data/<hash>/` is complete or absent, and never changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ftui.data.duplicates import Dropped
+from ftui.data.rows import Row
+from ftui.record.files import read_json, sha256_file, sync_directory, sync_tree
+from ftui.record.lines import iterate_rows
+
+ROWS, ROWS_SCHEMA = "rows", 1
+DROPPED, DROPPED_SCHEMA = "dropped", 1
+MANIFEST_SCHEMA = 1
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `target` when the block ends: complete, on the disk, in one step.
+
+    When another process was faster, its folder stays: both hold the same content.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    try:
+        yield aside
+        sync_tree(aside)
+        try:
+            aside.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+        sync_directory(target.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """Cleaned rows of one split, one JSON line each."""
+    _write_lines(path, ROWS, ROWS_SCHEMA, (_row_content(row) for row in rows))
+
+
+def read_split(path: Path) -> Iterator[Row]:
+    """Rows as `write_rows` wrote them; `raw` is the cleaned text here."""
+    for row in iterate_rows(path, ROWS, ROWS_SCHEMA):
+        yield Row(row["id"], row["text"], row["label"], row["unit"], row["file"], row["line"], row["text"])
+
+
+def write_dropped(path: Path, dropped: list[Dropped]) -> None:
+    """Rows that were left out, with the reason and the row that stays."""
+    lines = ({**_row_content(d.row), "reason": d.reason, "equals": d.equals.id, "at": d.equals.place} for d in dropped)
+    _write_lines(path, DROPPED, DROPPED_SCHEMA, lines)
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Size and hash of each file in `folder`."""
+    return {
+        p.name: {"bytes": p.stat().st_size, "sha256": sha256_file(p)} for p in sorted(folder.iterdir()) if p.is_file()
+    }
+
+
+def is_intact(manifest: Path) -> bool:
+    """Whether a version's files are those its manifest describes."""
+    try:
+        content = read_json(manifest)
+        return content["schema"] == MANIFEST_SCHEMA and all(
+            sha256_file(manifest.parent / name) == described["sha256"] for name, described in content["written"].items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _row_content(row: Row) -> dict[str, Any]:
+    return {"id": row.id, "text": row.text, "label": row.label, "unit": row.unit, "file": row.file, "line": row.line}
+
+
+def _write_lines(path: Path, kind: str, schema: int, rows: Iterator[dict[str, Any]]) -> None:
+    # Not `LineWriter`: it hands each row to the kernel at once, which a file written aside does not need.
+    with path.open("w", encoding="utf-8") as file:
+        for row in ({"file": kind, "schema": schema}, *rows):
+            file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")

@@ -1,0 +1,44 @@
+"""Which changes of a launched plan are amendments, and which would make another campaign of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ftui.plan.schema import Plan
+
+AMENDABLE = ("rental", "machine", "hypothesis.statement")
+"""What may change at any time: it decides nothing about a run's result."""
+
+
+class PlanChanged(Exception):
+    """The plan was changed in a way that would mix results of two plans."""
+
+
+def changed_fields(before: Plan, after: Plan) -> list[str]:
+    """Dotted names of the fields that differ; a list counts as one field."""
+    return sorted(_differences(before.content(), after.content()))
+
+
+def check_amendment(before: Plan, after: Plan) -> list[str]:
+    """Fields changed between the launched plan and the one on the disk, [] for none.
+
+    Variants may be added. Raises `PlanChanged` when anything else that runs depend on is different.
+    """
+    changed = changed_fields(before, after)
+    refused = [name for name in changed if name != "variants" and not name.startswith(AMENDABLE)]
+    if "variants" in changed:
+        kept = {v.id: v for v in after.variants}
+        refused += [f"variants[{v.id}]" for v in before.variants if kept.get(v.id) != v]
+    if refused:
+        raise PlanChanged(
+            f"campaign.toml was changed after the launch in {', '.join(refused)}; runs of two plans cannot be compared. "
+            "Take the change back, or copy the folder's campaign.toml and data into a new campaign"
+        )
+    return changed
+
+
+def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = sorted(before.keys() | after.keys())
+        return [d for n in names for d in _differences(before.get(n), after.get(n), f"{prefix}{n}.")]
+    return [] if before == after else [prefix.removesuffix(".")]

@@ -1,0 +1,156 @@
+"""Processes of a campaign: start, adopt, end, and why they ended.
+
+A training process outlives its supervisor and is adopted by the next one: nothing it computes is lost. Every other job dies with
+the supervisor, so that a new one can start it afresh without a second writer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from ftui.engine.launch import Command
+from ftui.engine.placement import Place
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SAME_PROCESS_SECONDS = 0.01
+"""Start times closer than this are one process; a reused pid is at least a scheduler tick away."""
+
+
+@dataclass
+class Job:
+    """A process the supervisor waits for."""
+
+    key: str
+    """What it works on, e.g. `run:r003-control-s17`; one living job per key."""
+    place: Place | None
+    log: Path
+    process: subprocess.Popen[bytes] | None
+    pid: int
+    created_at: float
+    """Start time of the process by the system's clock; with the pid it names one process for good."""
+    stop_reason: str | None = None
+    """Why the supervisor asked it to stop."""
+
+    def poll(self) -> bool:
+        """Whether it has ended."""
+        if self.process is not None:
+            return self.process.poll() is not None
+        return find_process(self.pid, self.created_at) is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code, negative for a signal; None for an adopted process, whose parent is another."""
+        return None if self.process is None else self.process.returncode
+
+    def terminate(self, reason: str) -> None:
+        """Ask it to end gracefully."""
+        self.stop_reason = self.stop_reason or reason
+        if (process := find_process(self.pid, self.created_at)) is not None:
+            process.terminate()
+
+    def kill(self) -> None:
+        """End it and everything it started."""
+        if (process := find_process(self.pid, self.created_at)) is None:
+            return
+        try:
+            family = [process, *process.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return
+        for member in family:
+            try:
+                member.kill()
+            except psutil.NoSuchProcess:
+                continue
+        if self.process is not None:
+            self.process.wait()
+
+
+def start_job(key: str, command: Command, place: Place | None, *, outlives_supervisor: bool) -> Job:
+    """Start a process in a session of its own with closed standard input and its output appended to its log (K28)."""
+    command.log.parent.mkdir(parents=True, exist_ok=True)
+    with command.log.open("ab") as log:
+        process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()))
+    return Job(key, place, command.log, process, process.pid, psutil.Process(process.pid).create_time())
+
+
+def _spawn(command: Command, log: IO[bytes], before: Callable[[], None] | None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command.words,
+        env=command.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        preexec_fn=before,
+    )
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What a child does before it executes: ask the kernel for SIGKILL when its parent ends, and end if it has already."""
+
+    def before() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before
+
+
+def adopt_job(key: str, place: Place | None, log: Path, pid: int, created_at: float) -> Job | None:
+    """A job for a process that an earlier supervisor started, None when it has ended."""
+    if find_process(pid, created_at) is None:
+        return None
+    return Job(key, place, log, None, pid, created_at)
+
+
+def find_process(pid: int, created_at: float) -> psutil.Process | None:
+    """The very process with that pid and start time, None when it has ended or is a zombie."""
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - created_at) < _SAME_PROCESS_SECONDS
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.NoSuchProcess:
+        return None
+
+
+def why_ended(job: Job) -> str:
+    """One sentence on how a process ended that left no word of its own."""
+    code = job.exit_code
+    said = last_words(job.log)
+    if code is None:
+        return "its process ended while no supervisor was there to see why"
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        hint = ", by hand or because memory ran out" if -code == signal.SIGKILL else ""
+        return f"killed by {name}{hint}"
+    return said or f"ended with code {code}; see {job.log.name}"
+
+
+def last_words(log: Path) -> str | None:
+    """The cause a job printed in its last line, None if it printed none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    words = [line.removeprefix("ftui: ") for line in lines[-3:] if line.startswith("ftui: ")]
+    return words[-1] if words else None
+
+
+def placement_record(job: Job) -> dict[str, Any]:
+    """What the journal keeps so that a later supervisor finds the process again."""
+    return {**(job.place.record() if job.place else {}), "created_at": job.created_at}

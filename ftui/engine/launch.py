@@ -1,0 +1,72 @@
+"""The command and the environment of each job.
+
+One process gets the environment accelerate's launcher would give it, without the launcher: it would neither forward SIGTERM nor
+add anything, and costs two seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ftui.engine.placement import Place
+from ftui.plan.settings import RunSettings
+from ftui.record.layout import CampaignFiles
+
+_INHERITED = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES")
+"""Variables of an outer launcher, which a run must not take for its own."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to start: words, environment, and the file its output goes to."""
+
+    words: list[str]
+    environment: dict[str, str]
+    log: Path
+
+
+def train_command(verb: str, directory: Path, settings: RunSettings, place: Place, *extra: str, attempt: int = 1) -> Command:
+    """`python -m ftui.train VERB DIRECTORY …` on one place. Output goes to the directory's `log.txt`."""
+    threads = str(settings.machine.threads)
+    environment = _clean_environment() | {
+        "ACCELERATE_USE_CPU": "true" if place.backend == "cpu" else "false",
+        "ACCELERATE_MIXED_PRECISION": "no" if settings.training.precision == "fp32" else settings.training.precision,
+        "CUDA_VISIBLE_DEVICES": "" if place.backend == "cpu" else str(place.index),
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "FTUI_ATTEMPT": str(attempt),
+    }
+    words = [sys.executable, "-m", "ftui.train", verb, str(directory), *extra]
+    log = (Path(extra[0]) if extra else directory) / "log.txt"
+    return Command(words, environment, log)
+
+
+def prepare_command(files: CampaignFiles) -> Command:
+    """Read, clean, split and encode the data."""
+    return Command([sys.executable, "-m", "ftui.data", str(files.root)], _clean_environment(), files.data / "log.txt")
+
+
+def report_command(files: CampaignFiles) -> Command:
+    """Write the report from the record."""
+    return Command([sys.executable, "-m", "ftui.report", str(files.root)], _clean_environment(), files.report / "log.txt")
+
+
+def newest_checkpoint(files: CampaignFiles, run: str) -> int | None:
+    """Update of the newest sealed checkpoint, for the record; the trainer decides by its content."""
+    folder = files.run(run).checkpoints
+    sealed = [p for p in folder.glob("step-*") if (p / "manifest.json").is_file()] if folder.is_dir() else []
+    return max((int(p.name.removeprefix("step-")) for p in sealed), default=None)
+
+
+def _clean_environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _INHERITED and not name.startswith("ACCELERATE_")}
+    return kept | {
+        "PYTHONUNBUFFERED": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+    }

@@ -1,0 +1,466 @@
+"""The loop of one campaign: look, decide (`steps.py`), act, and write down what happened. Any line may be its last.
+
+Everything it knows is in the journal before anything follows from it. What it holds besides (living jobs, what was lost under it)
+is rebuilt or not needed by the next supervisor.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ftui.engine.amend import check_amendment
+from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
+from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
+from ftui.engine.lock import SupervisorLock
+from ftui.engine.placement import Place, places
+from ftui.engine.steps import (
+    Close,
+    Export,
+    LeaveOut,
+    OpenTest,
+    PrepareData,
+    QueueRuns,
+    RunGates,
+    Situation,
+    StartRun,
+    Step,
+    StopRun,
+    TestRun,
+    WriteReport,
+    next_steps,
+)
+from ftui.machine.sample import Sampler
+from ftui.plan.budget import rental_clock
+from ftui.plan.load import load_plan, plan_hash
+from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
+from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
+from ftui.record.estimates import run_durations
+from ftui.record.files import read_json, replace_text
+from ftui.record.journal import Journal, journal_reader, now, stamp
+from ftui.record.layout import CampaignFiles
+from ftui.record.requests import Request, pending_requests
+from ftui.record.rows import machine_writer, read_gates, read_outcome, write_outcome
+from ftui.record.state import CONTINUABLE, Campaign, Run, fold
+
+TICK_SECONDS = 0.5
+SAMPLE_SECONDS = 5.0
+GRACE_SECONDS = 60.0
+"""How long a stopped run may take for its update and checkpoint before it is killed."""
+
+
+class Supervisor:
+    """Runs one campaign from where its journal stands to its end, a stop, or its own death."""
+
+    def __init__(self, files: CampaignFiles) -> None:
+        self.files = files
+        self.lock = SupervisorLock(files)
+        self.journal = Journal(files.journal, "supervisor")
+        self.reader = journal_reader(files.journal)
+        self.state = Campaign()
+        self.jobs: dict[str, Job] = {}
+        self.data_checked = False
+        self.gates_failed = False
+        self.lost: dict[str, int] = {}
+        self.ending: str | None = None
+        self._deadlines: dict[str, float] = {}
+
+    def take_over(self) -> None:
+        """Take the lock, freeze or compare the plan, adopt what still runs. Raises a sentence when the campaign cannot go on."""
+        self.lock.take()
+        self.plan = load_plan(self.files.root)
+        self.plan_hash = plan_hash(self.plan)
+        self.places = places(self.plan.machine)
+        self._catch_up()
+        if self.state.plan is None:
+            clock = rental_clock(self.plan.rental, now())
+            self._say(
+                "launched",
+                plan_hash=self.plan_hash,
+                plan=self.plan.content(),
+                starts_at=stamp(clock.starts_at),
+                ends_at=stamp(clock.ends_at),
+            )
+        elif changed := check_amendment(self.state.plan, self.plan):
+            self._say("amended", plan_hash=self.plan_hash, plan=self.plan.content(), changed=changed)
+        self._say("supervisor-started", pid=os.getpid(), host=socket.gethostname())
+        self._settle_what_was_left()
+        self.sampler = Sampler(self.files.root)
+        self.samples = machine_writer(self.files.machine)
+        self._sampled_at = 0.0
+        self._durations = self._measure_durations()
+
+    def run(self) -> None:
+        """Work until the campaign is closed, stopped or out of places to go."""
+        awake, alarm = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGHUP, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._on_terminate)
+        signal.signal(signal.SIGINT, self._on_terminate)
+        while True:
+            self._catch_up()
+            self._answer_requests()
+            self._collect_ended()
+            self._enforce_deadlines()
+            self._sample()
+            if self.ending is not None:
+                if not self.jobs:
+                    break
+            elif self._act(next_steps(self.state, self.plan, self._situation())):
+                continue
+            if select.select([awake], [], [], TICK_SECONDS)[0]:
+                os.read(awake, 4096)
+        self._say("supervisor-ended", reason=self.ending)
+        self.samples.close()
+
+    # What it knows
+
+    def _catch_up(self) -> None:
+        fold(self.reader.read(), self.state)
+
+    def _say(self, event: str, **fields: Any) -> None:
+        self.journal.append(event, **fields)
+        self._catch_up()
+
+    def _situation(self) -> Situation:
+        taken = {job.place for job in self.jobs.values() if job.place is not None}
+        return Situation(
+            now=now(),
+            free_places=len([place for place in self.places if place not in taken]),
+            live=frozenset(self.jobs),
+            data_checked=self.data_checked,
+            gates_failed=self.gates_failed,
+            lost=self.lost,
+            durations=self._durations,
+        )
+
+    def _measure_durations(self) -> dict[str, Any]:
+        passed = [gates for gates in self.state.gates if gates.passed]
+        if not passed or self.state.data is None:
+            return {}
+        return dict(run_durations(self.plan, self.state.data, read_gates(self.files.gates(passed[-1].id).rows)))
+
+    def _free_place(self) -> Place:
+        taken = {job.place for job in self.jobs.values()}
+        return next(place for place in self.places if place not in taken)
+
+    # Taking over
+
+    def _settle_what_was_left(self) -> None:
+        for run in self.state.runs_of("running"):
+            attempt = run.attempts[-1]
+            key = f"run:{run.id}"
+            place = next((p for p in self.places if p.record()["device"] == attempt.placement.get("device")), None)
+            pid, created = attempt.pid or 0, float(attempt.placement.get("created_at", 0.0))
+            job = adopt_job(key, place, self.files.run(run.id).log, pid, created)
+            if job is not None:
+                self.jobs[key] = job
+            else:
+                ghost = Job(key, place, self.files.run(run.id).log, None, pid, created)
+                self._run_ended(run, ghost)
+        for gates in self.state.gates:
+            if gates.ended_at is None:
+                self._say("gates-ended", gates=gates.id, passed=False, cause="the supervisor was ended in their middle")
+        for export in self.state.exports:
+            if export.ended_at is None:
+                self._say("export-ended", export=export.name, verified=None, cause="the supervisor was ended in its middle")
+        self.lost = {}
+        for run in self.state.runs_of(*CONTINUABLE):
+            self._queue(run)
+
+    # What people want
+
+    def _answer_requests(self) -> None:
+        for path, request in pending_requests(self.files.requests):
+            if isinstance(request, str):
+                self._say("request", request=path.stem, kind=None, run=None, asked_by=None, answer="refused", reason=request)
+            else:
+                refusal = self._grant(request)
+                self._say(
+                    "request",
+                    request=request.id,
+                    kind=request.kind,
+                    run=request.run,
+                    asked_by=request.by,
+                    answer="refused" if refusal else "done",
+                    reason=refusal,
+                )
+            path.unlink(missing_ok=True)
+
+    def _grant(self, request: Request) -> str | None:
+        """Do what is asked; returns the reason when it cannot be done."""
+        if request.kind == "stop-campaign":
+            self._stop_everything(f"stopped by the {request.by}")
+            return None
+        job = self.jobs.get(f"run:{request.run}")
+        if job is None:
+            return f"{request.run} is not running"
+        self._stop_job(job, f"stopped by the {request.by}")
+        return None
+
+    def _on_terminate(self, number: int, frame: FrameType | None) -> None:
+        self._stop_everything(f"the supervisor got {signal.Signals(number).name}")
+
+    def _stop_everything(self, reason: str) -> None:
+        self.ending = self.ending or reason
+        for job in self.jobs.values():
+            self._stop_job(job, reason)
+
+    def _stop_job(self, job: Job, reason: str) -> None:
+        if job.stop_reason is None:
+            job.terminate(reason)
+            self._deadlines[job.key] = time.monotonic() + GRACE_SECONDS
+
+    def _enforce_deadlines(self) -> None:
+        for key, deadline in list(self._deadlines.items()):
+            if key not in self.jobs:
+                del self._deadlines[key]
+            elif time.monotonic() > deadline:
+                self.jobs[key].kill()
+
+    # What happens next
+
+    def _act(self, steps: list[Step]) -> bool:
+        """Take the steps; whether anything was done that a new look may follow from at once."""
+        for step in steps:
+            if isinstance(step, StopRun):
+                self._stop_job(self.jobs[f"run:{step.run}"], step.cause)
+                continue
+            if step.phase != self.state.phase:
+                self._say("phase", phase=step.phase)
+            match step:
+                case PrepareData():
+                    self._start("data", prepare_command(self.files), None)
+                case RunGates():
+                    self._start_gates()
+                case QueueRuns():
+                    self._queue_planned()
+                case StartRun():
+                    self._start_run(self.state.runs[step.run])
+                case LeaveOut():
+                    self._say("left-out", run=step.run, cause=step.cause)
+                case OpenTest():
+                    opening = len(self.state.test_openings) + 1
+                    self._say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
+                case TestRun():
+                    place = self._free_place()
+                    folder = self.files.run(step.run).root
+                    self._start(f"test:{step.run}", train_command("test", folder, read_settings(folder), place), place)
+                case WriteReport():
+                    self._start("report", report_command(self.files), None)
+                case Export():
+                    self._start_export(step.run)
+                case Close():
+                    self.ending = step.reason
+        return any(not isinstance(step, StopRun) for step in steps)
+
+    def _start(self, key: str, command: Command, place: Place | None) -> Job:
+        job = start_job(key, command, place, outlives_supervisor=key.startswith("run:"))
+        self.jobs[key] = job
+        return job
+
+    def _settings_of(self, run: Run) -> RunSettings:
+        data = self.state.data
+        assert data is not None  # runs are queued after the data is ready
+        planned = PlannedRun(run.number, run.variant, run.seed, run.priority)
+        return run_settings(self.plan, self.plan_hash, planned, data, self.places[0].backend)
+
+    def _start_run(self, run: Run) -> None:
+        folder = self.files.run(run.id)
+        if not folder.settings.exists():
+            replace_text(folder.settings, dump_settings(self._settings_of(run)))
+        attempt = len(run.attempts) + 1
+        place = self._free_place()
+        command = train_command("train", folder.root, read_settings(folder.root), place, attempt=attempt)
+        resumed_from = newest_checkpoint(self.files, run.id)
+        job = self._start(f"run:{run.id}", command, place)
+        self._say(
+            "run-started",
+            run=run.id,
+            attempt=attempt,
+            pid=job.pid,
+            resumed_from=resumed_from,
+            placement=placement_record(job),
+        )
+
+    def _start_gates(self) -> None:
+        assert self.state.data is not None  # gates run after the data is ready
+        identity = f"g{len(self.state.gates) + 1:03d}"
+        folder = self.files.gates(identity)
+        control = next(run for run in planned_runs(self.plan) if run.variant == CONTROL)
+        settings = run_settings(
+            self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True
+        )
+        replace_text(folder.run.settings, dump_settings(settings))
+        self._say("gates-started", gates=identity)
+        place = self._free_place()
+        self._start("gates", train_command("pilot", folder.root, settings, place), place)
+
+    def _start_export(self, run: str) -> None:
+        name = run if not any(e.name == run for e in self.state.exports) else f"{run}-{len(self.state.exports) + 1}"
+        self._say("export-started", export=name, run=run)
+        place = self._free_place()
+        folder, target = self.files.run(run).root, self.files.exports / name
+        command = train_command("export", folder, read_settings(folder), place, str(target))
+        self._start(f"export:{name}", command, place)
+
+    def _queue_planned(self) -> None:
+        next_number = max((run.number for run in self.state.runs.values()), default=0)
+        known = {(run.variant, run.seed) for run in self.state.runs.values()}
+        for planned in planned_runs(self.plan):
+            if (planned.variant, planned.seed) in known:
+                continue
+            next_number += 1
+            self._queue_new(PlannedRun(next_number, planned.variant, planned.seed, planned.priority))
+
+    def _queue_new(self, planned: PlannedRun) -> None:
+        assert self.state.data is not None  # runs are queued after the data is ready
+        settings = run_settings(self.plan, self.plan_hash, planned, self.state.data, self.places[0].backend)
+        kind = "baseline" if settings.purpose == "baseline" else "train"
+        self._queue(
+            Run(
+                planned.id, planned.number, planned.variant, planned.seed, kind, planned.priority, settings.change,
+                settings.because,
+            )
+        )  # fmt: skip
+
+    def _queue(self, run: Run) -> None:
+        names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
+        self._say("queued", run=run.id, **{name: getattr(run, name) for name in names})
+
+    # What has ended
+
+    def _collect_ended(self) -> None:
+        for key, job in list(self.jobs.items()):
+            if not job.poll():
+                continue
+            del self.jobs[key]
+            kind, _, name = key.partition(":")
+            if job.stop_reason is not None and kind != "run":
+                self._interrupted(kind, name, job)
+            else:
+                getattr(self, f"_{kind}_ended")(*((self.state.runs[name], job) if kind in ("run", "test") else (name, job)))
+
+    def _interrupted(self, kind: str, name: str, job: Job) -> None:
+        """A job that was stopped with the campaign: nothing follows from it but that it did not finish."""
+        if kind == "gates":
+            self._say("gates-ended", gates=self.state.gates[-1].id, passed=False, cause=job.stop_reason)
+        elif kind == "export":
+            self._say("export-ended", export=name, verified=None, cause=job.stop_reason)
+
+    def _run_ended(self, run: Run, job: Job) -> None:
+        files = self.files.run(run.id)
+        attempt = run.attempts[-1].number
+        outcome = read_outcome(files.outcome)
+        if outcome is None or outcome.attempt != attempt:
+            reached = newest_checkpoint(self.files, run.id) or 0
+            cause = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
+            outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=cause)
+        cause = outcome.cause
+        if outcome.status == "stopped" and job.stop_reason:
+            cause = f"{job.stop_reason}; {cause}"
+        if outcome.status == "lost":
+            self.lost[run.id] = self.lost.get(run.id, 0) + 1
+        self._say(
+            "run-ended",
+            run=run.id,
+            attempt=attempt,
+            status=outcome.status,
+            cause=cause,
+            exit_code=job.exit_code,
+            updates=outcome.updates,
+        )
+
+    def _data_ended(self, name: str, job: Job) -> None:
+        if job.exit_code != 0:
+            self._fail("data", _tail(job.log))
+            return
+        content = read_json(self.files.data_current)
+        if self.state.data is None:
+            self._say("data-ready", data=content["data"], findings=content["findings"])
+        elif self.state.data.hash != content["data"]["hash"]:
+            self._fail(
+                "data",
+                f"the data is not what the campaign was launched with ({self.state.data.hash} then, {content['data']['hash']} now); "
+                "runs on two data versions cannot be compared. Put the files back, or start a new campaign",
+            )
+            return
+        self.data_checked = True
+
+    def _gates_ended(self, name: str, job: Job) -> None:
+        gates = self.state.gates[-1]
+        folder = self.files.gates(gates.id)
+        rows = read_gates(folder.rows)
+        failed = next((row for row in rows if row.verdict == "failed"), None)
+        if job.exit_code == 0 and not any(row.gate == "reload" for row in rows):
+            settings = read_settings(folder.root)
+            place = self._free_place()
+            self._start("gates", train_command("reload", folder.root, settings, place), place)
+            return
+        passed = job.exit_code == 0 and failed is None
+        cause = None if passed else f"{failed.gate}: {failed.cause}" if failed else why_ended(job)
+        self.gates_failed = not passed
+        self._say("gates-ended", gates=gates.id, passed=passed, cause=cause)
+        self._durations = self._measure_durations()
+
+    def _test_ended(self, run: Run, job: Job) -> None:
+        files = self.files.run(run.id)
+        if job.exit_code == 0 and files.test_metrics.is_file():
+            self._say("test-ended", run=run.id, metrics=read_json(files.test_metrics), cause=None)
+        else:
+            self._say("test-ended", run=run.id, metrics=None, cause=why_ended(job))
+
+    def _export_ended(self, name: str, job: Job) -> None:
+        target = self.files.exports / name
+        if job.exit_code != 0:
+            self._say("export-ended", export=name, verified=False, cause=why_ended(job))
+        elif not (target / "verification.json").is_file():
+            place = self._free_place()
+            command = train_command("verify", target, read_settings(target), place)
+            self._start(f"export:{name}", command, place)
+        else:
+            self._say("export-ended", export=name, verified=True, cause=None)
+
+    def _report_ended(self, name: str, job: Job) -> None:
+        if job.exit_code != 0:
+            self._fail("report", _tail(job.log))
+            return
+        report = read_json(self.files.report_json)
+        self._say(
+            "report", verdict=report["verdict"]["word"], sentence=report["verdict"]["sentence"], deliver=report["deliver"]
+        )
+
+    def _fail(self, where: str, cause: str) -> None:
+        """Nothing can follow: say why and end. `ftui run` tries again."""
+        self._say("fault", where=where, cause=cause)
+        self._stop_everything(cause)
+
+    # Machine
+
+    def _sample(self) -> None:
+        if time.monotonic() - self._sampled_at < SAMPLE_SECONDS:
+            return
+        self._sampled_at = time.monotonic()
+        trees = {key.partition(":")[2]: job.pid for key, job in self.jobs.items() if key.startswith("run:")}
+        self.samples.write(self.sampler.sample(trees).row())
+        self.lock.beat()
+
+
+def _tail(log: Path) -> str:
+    """What a job said at its end, as one sentence per problem."""
+    said = last_words(log)
+    if said:
+        return said
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return "; ".join(line for line in lines[-20:] if line.strip() and not line.startswith((" ", "Traceback"))) or f"see {log}"
+

@@ -1,0 +1,51 @@
+"""Durations measured by the gates, as the budget needs them (R3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ftui.plan.budget import Spread, run_duration
+from ftui.plan.schema import Plan
+from ftui.plan.settings import DataVersion, own_batches
+from ftui.plan.variants import BASE, CONTROL, variant_plan
+from ftui.record.rows import GateRow
+
+WIDER = 1.25
+"""How much longer than measured an operation may take when it was measured once and its spread is unknown."""
+
+
+def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:
+    """Duration of one run of each variant, {} while the gates that measure it have not passed.
+
+    Rows are those of the control's pilot; a variant with another batch shape is scaled by its examples per update.
+    """
+    passed = {row.gate: row for row in rows if row.verdict == "passed"}
+    if not {"load", "steady update", "evaluation", "checkpoint"} <= passed.keys():
+        return {}
+    steady, evaluation = passed["steady update"].facts, passed["evaluation"].facts
+    if "seconds_per_update" not in steady:
+        return {}
+    update = Spread(steady["seconds_per_update"], steady["seconds_low"], steady["seconds_high"])
+    validation = _once(evaluation["seconds_whole_split"])
+    checkpoint = _once(passed["checkpoint"].seconds)
+    start = _once(passed["load"].seconds)
+    measured = own_batches(plan, data).examples_per_update
+    durations = {}
+    for variant in (BASE, CONTROL, *(v.id for v in plan.variants)):
+        own = variant_plan(plan, variant)
+        arithmetic = own_batches(own, data)
+        updates = 0 if variant == BASE else arithmetic.updates
+        durations[variant] = run_duration(
+            updates=updates,
+            validations=max(1, -(-updates // own.training.validate_every)),
+            checkpoints=max(1, -(-updates // own.training.checkpoint_every)),
+            update=update.times(arithmetic.examples_per_update / measured),
+            validation=validation,
+            checkpoint=checkpoint,
+            start=start,
+        )
+    return durations
+
+
+def _once(seconds: float) -> Spread:
+    return Spread(seconds, seconds / WIDER, seconds * WIDER)

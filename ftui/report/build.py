@@ -1,0 +1,118 @@
+"""From a campaign's directory to a `Report`: reads the record, writes nothing, imports no model."""
+
+from __future__ import annotations
+
+from ftui.plan.load import PlanError, load_plan, plan_hash
+from ftui.plan.schema import Plan
+from ftui.record.files import read_json
+from ftui.record.journal import read_journal
+from ftui.record.layout import CampaignFiles
+from ftui.record.lines import NewerSchema
+from ftui.record.state import Campaign, fold
+from ftui.report.facts import (
+    artefacts,
+    batch_arithmetic,
+    changed_variants,
+    data_part,
+    environments,
+    gates_passes,
+    model_part,
+    rental_part,
+)
+from ftui.report.limits import limits
+from ftui.report.model import REPORT_SCHEMA, Amendment, Fault, Note, Opening, Report
+from ftui.report.runs import run_rows
+from ftui.report.systems import category_rows, confusion_rows, system_metrics
+from ftui.verdict.evidence import Evidence, gather
+from ftui.verdict.stage import reach_verdict
+
+
+class ReportError(Exception):
+    """There is nothing a report could be built from, or it cannot be read; the message is one sentence."""
+
+
+def build_report(files: CampaignFiles) -> Report:
+    """The report on what `files` hold, at any stage of the campaign. Raises `ReportError`.
+
+    The same record gives an equal report: times come from the journal, resampling is seeded by the plan.
+    """
+    try:
+        state = fold(read_journal(files.journal))
+        plan = state.plan or load_plan(files.root)
+    except (NewerSchema, PlanError, OSError) as error:
+        raise ReportError(f"no report can be built: {' '.join(str(error).split())}") from None
+    except (KeyError, ValueError, StopIteration) as error:
+        raise ReportError(f"{files.journal}: is damaged ({type(error).__name__}: {error})") from None
+    try:
+        return _built(files, state, plan)
+    except NewerSchema as error:
+        raise ReportError(str(error)) from None
+
+
+def load_report(files: CampaignFiles) -> Report | None:
+    """The report as it was written, None when there is none. Raises `ReportError` when it cannot be read."""
+    try:
+        content = read_json(files.report_json)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{files.report_json}: cannot be read: {error}") from None
+    schema = content.get("report_schema") if isinstance(content, dict) else None
+    if isinstance(schema, int) and schema > REPORT_SCHEMA:
+        raise ReportError(
+            f"{files.report_json}: schema {schema} is newer than this ftui, which reads up to {REPORT_SCHEMA}; update ftui"
+        )
+    try:
+        return Report.model_validate(content)
+    except ValueError as error:
+        raise ReportError(f"{files.report_json}: is no report of ftui: {' '.join(str(error).split())}") from None
+
+
+def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
+    runs = run_rows(files, state)
+    gates = gates_passes(files, state)
+    evidence = gather(files, state) if state.data is not None and state.test_openings else Evidence([], {})
+    report = Report(
+        campaign=files.name,
+        state=state.phase or ("launched" if state.launched_at else "never launched"),
+        as_of=state.events[-1]["at"] if state.events else None,
+        launched_at=_first(state, "launched"),
+        statement=plan.hypothesis.statement,
+        hypothesis=plan.hypothesis,
+        guardrails=plan.guardrails,
+        plan_hash=state.plan_hash or plan_hash(plan),
+        plan=plan.content(),
+        amendments=[
+            Amendment(at=row["at"], plan_hash=row["plan_hash"], changed=[str(name) for name in row.get("changed", [])])
+            for row in state.events
+            if row["event"] == "amended"
+        ],
+        verdict=reach_verdict(files, state, plan),
+        variants=changed_variants(plan),
+        systems=system_metrics(plan, state, runs),
+        categories=category_rows(evidence),
+        confusions=confusion_rows(evidence),
+        runs=runs,
+        gates=gates,
+        batches=batch_arithmetic(plan, state),
+        rental=rental_part(plan, state),
+        data=data_part(files, state),
+        test_openings=[
+            Opening(opening=row["opening"], at=row["at"], candidates=row["candidates"], reason=row.get("reason"))
+            for row in state.test_openings
+        ],
+        model=model_part(plan, gates),
+        environments=environments(files, state),
+        artefacts=artefacts(files, state),
+        notes=[Note(at=r["at"], by=r["by"], text=str(r["text"])) for r in state.events if r["event"] == "note"],
+        faults=[
+            Fault(at=row["at"], where=str(row.get("where", "")), cause=str(row.get("cause", "")))
+            for row in state.faults
+        ],
+        limits=[],
+    )
+    return report.model_copy(update={"limits": limits(report)})
+
+
+def _first(state: Campaign, event: str) -> str | None:
+    return next((row["at"] for row in state.events if row["event"] == event), None)

@@ -1,0 +1,42 @@
+"""Which training examples belong to which update: a pure function of seed, epoch and batch shape.
+
+Nothing is drawn from a global generator, so the order neither shifts dropout nor depends on where a run was resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ftui.plan.settings import RunSettings
+
+
+def epoch_order(examples: int, seed: int, epoch: int) -> list[int]:
+    """A permutation of `range(examples)`, equal for equal arguments on every machine."""
+    return [int(i) for i in np.random.default_rng([seed, epoch]).permutation(examples)]
+
+
+def update_examples(settings: RunSettings, first_update: int = 0) -> Iterator[list[int]]:
+    """Example indices of every update from `first_update` (0-based) to the last.
+
+    An epoch's last update holds what is left of it. When examples are held, the run's last update is cut to their number.
+    """
+    total, size = settings.data.train_examples, settings.examples_per_update
+    per_epoch = -(-total // size)
+    epoch, order = -1, list[int]()
+    for update in range(first_update, settings.updates):
+        if update // per_epoch != epoch:
+            epoch = update // per_epoch
+            order = epoch_order(total, settings.seed, epoch)
+        start = update % per_epoch * size
+        chosen = order[start : start + size]
+        if update == settings.updates - 1:
+            seen_before = epoch * total + start
+            chosen = chosen[: max(1, settings.examples - seen_before)]
+        yield chosen
+
+
+def micro_batches(examples: list[int], size: int) -> list[list[int]]:
+    """Cut an update's examples into micro-batches of at most `size`, in order."""
+    return [examples[i : i + size] for i in range(0, len(examples), size)]

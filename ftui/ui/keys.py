@@ -1,0 +1,96 @@
+"""Every key of the app, in one place. Screens and panels take their bindings from here; help and the palette are made of them.
+
+A tooltip is the sentence that help shows; the description is the word at the bottom of the screen, where `show` is set.
+"""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+
+def key(id: str, keys: str, action: str, word: str, sentence: str, *, show: bool = False, display: str | None = None) -> Binding:
+    """A binding as this app wants them: with an id, a word and a sentence."""
+    return Binding(keys, action, word, show=show, key_display=display, tooltip=sentence, id=id)
+
+
+EVERYWHERE = (
+    key("app.help", "question_mark,f1", "help", "keys", "Show the keys of this screen", show=True, display="?"),
+    key("app.palette", "ctrl+p,colon", "app.command_palette", "actions", "Find an action by name", display="^p"),
+    key("app.quit", "q", "leave", "quit", "Leave the app; training goes on", show=True),
+    key("app.back", "escape", "back", "back", "Leave one layer", display="Esc"),
+)
+
+PANEL = (
+    key("panel.down", "down,j", "move(1)", "down", "One line down", display="↓ j"),
+    key("panel.up", "up,k", "move(-1)", "up", "One line up", display="↑ k"),
+    key("panel.page-down", "pagedown", "page(1)", "page down", "One page down", display="PgDn"),
+    key("panel.page-up", "pageup", "page(-1)", "page up", "One page up", display="PgUp"),
+    key("panel.first", "home,g", "end(-1)", "first", "To the first line", display="Home g"),
+    key("panel.last", "end,G", "end(1)", "last", "To the last line", display="End G"),
+)
+
+HOME = (
+    key("home.open", "enter", "open", "open", "Open the monitor of the campaign", show=True, display="Enter"),
+    key("home.start", "s", "start", "start", "Launch the campaign, or continue it", show=True),
+    key("home.report", "r", "report", "report", "Read the campaign's report", show=True),
+    key("home.new", "n", "new", "new", "How to make a new campaign", show=True),
+    key("home.reload", "f5,R", "reload", "reload", "Look for campaigns again", display="F5 R"),
+)
+
+MONITOR = (
+    key("monitor.focus-1", "1", "focus_panel('runs')", "runs", "Go to the runs"),
+    key("monitor.focus-2", "2", "focus_panel('chart')", "chart", "Go to the chart"),
+    key("monitor.focus-3", "3", "focus_panel('machine')", "machine", "Go to the machine"),
+    key("monitor.focus-4", "4", "focus_panel('gates')", "gates", "Go to the gates"),
+    key("monitor.focus-5", "5", "focus_panel('clock')", "clock", "Go to the rental clock"),
+    key("monitor.focus-6", "6", "focus_panel('log')", "log", "Go to the log"),
+    key("monitor.next", "tab", "next_panel(1)", "next panel", "Next panel", display="Tab"),
+    key("monitor.previous", "shift+tab", "next_panel(-1)", "panel before", "Panel before", display="Shift+Tab"),
+    key("monitor.full", "f,enter", "full", "full", "Show the focused panel alone; again to go back", show=True, display="f"),
+    key("monitor.mark", "space", "mark", "mark", "Mark the run; with marks, only marked runs are drawn", show=True, display="Space"),
+    key("monitor.metric", "m", "metric", "metric", "Switch the chart between loss and the validation metric", show=True),
+    key("monitor.smoother", "s", "smooth(1)", "smooth", "Smooth the curves more", show=True),
+    key("monitor.rougher", "S", "smooth(-1)", "smooth less", "Smooth the curves less"),
+    key("monitor.log-y", "y", "log_y", "log y", "Logarithmic or linear values"),
+    key("monitor.x-axis", "x", "x_axis", "x axis", "Count in updates, tokens or time"),
+    key("monitor.zoom-in", "plus,equals_sign", "zoom(1)", "zoom in", "Zoom in", show=True, display="+"),
+    key("monitor.zoom-out", "minus", "zoom(-1)", "zoom out", "Zoom out", display="-"),
+    key("monitor.zoom-reset", "0", "zoom(0)", "all", "Show the whole curve"),
+    key("monitor.pan-left", "left,h", "pan(-1)", "left", "Move a zoomed chart to the left", display="← h"),
+    key("monitor.pan-right", "right,l", "pan(1)", "right", "Move a zoomed chart to the right", display="→ l"),
+    key("monitor.follow", "F", "follow", "follow", "Keep the newest in view, in a zoomed chart and in the log"),
+    key("monitor.pause", "p", "pause", "pause", "Hold the view still; training goes on", show=True),
+    key("monitor.wrap", "w", "wrap", "wrap", "Wrap long lines of the log, or cut them"),
+    key("monitor.events", "v", "events", "events", "Switch panel 6 between the run's log and the campaign's events"),
+    key("monitor.report", "r", "report", "report", "Read the report", show=True),
+    key("monitor.stop", "K", "stop_run", "stop run", "Stop the run under the cursor, after typing its name", show=True),
+)
+
+REPORT = (
+    key("report.down", "down,j", "scroll(1)", "down", "One line down", display="↓ j"),
+    key("report.up", "up,k", "scroll(-1)", "up", "One line up", display="↑ k"),
+    key("report.page-down", "pagedown,space", "scroll_page(1)", "page down", "One page down", show=True, display="Space"),
+    key("report.page-up", "pageup,b", "scroll_page(-1)", "page up", "One page up", show=True, display="b"),
+    key("report.top", "home,g", "scroll_end(-1)", "top", "To the top", display="Home g"),
+    key("report.bottom", "end,G", "scroll_end(1)", "bottom", "To the end", display="End G"),
+)
+
+DIALOG = (key("dialog.cancel", "escape", "cancel", "cancel", "Close without doing anything", show=True, display="Esc"),)
+
+HELP = (
+    key("help.close", "escape,q,question_mark,f1", "close", "close", "Close the help", show=True, display="Esc"),
+    key("help.down", "down,j", "move(1)", "down", "One line down", display="↓ j"),
+    key("help.up", "up,k", "move(-1)", "up", "One line up", display="↑ k"),
+    key("help.page-down", "pagedown,space", "page(1)", "page down", "One page down", display="Space"),
+    key("help.page-up", "pageup,b", "page(-1)", "page up", "One page up", display="b"),
+)
+
+GROUPS = {"This screen": (HOME, MONITOR, REPORT), "Lists": (PANEL,), "Everywhere": (EVERYWHERE,)}
+"""Headings of the help."""
+
+ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *REPORT, *DIALOG, *HELP)
+
+
+def shown_key(binding: Binding) -> str:
+    """The key as help writes it."""
+    return binding.key_display or binding.key.split(",")[0]

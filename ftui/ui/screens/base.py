@@ -1,0 +1,44 @@
+"""What all whole screens share: help, leaving, going back one layer, and the palette's actions made of the bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from ftui.ui import keys
+
+
+class FtuiScreen(Screen[None]):
+    """A whole screen. `KEYS` are its own bindings; those that work everywhere come on top."""
+
+    KEYS: ClassVar[tuple[Binding, ...]] = ()
+    BINDINGS: ClassVar[list[BindingType]] = list(keys.EVERYWHERE)
+    name_for_help = ""
+
+    def palette(self) -> Iterator[tuple[str, str, Any]]:
+        """Actions for the palette: word, sentence, and what to call."""
+        for binding in (*self.KEYS, *keys.EVERYWHERE):
+            if binding.id not in ("app.palette", "app.back"):
+                yield f"{binding.description} ({keys.shown_key(binding)})", binding.tooltip, self._caller(binding.action)
+
+    def _caller(self, action: str) -> Any:
+        async def call() -> None:
+            await self.run_action(action)
+
+        return call
+
+    def action_help(self) -> None:
+        from ftui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.name_for_help, self.KEYS))
+
+    def action_leave(self) -> None:
+        self.app.exit()
+
+    def action_back(self) -> None:
+        """Leave this screen; the first one stays."""
+        if len(self.app.screen_stack) > 2:
+            self.dismiss()

@@ -1,0 +1,194 @@
+"""The first screen: campaigns, how each stands, and what can be done with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+
+from ftui.record.journal import now, read_journal
+from ftui.record.layout import CampaignFiles, campaign_folders, known_campaigns
+from ftui.record.state import Campaign, fold
+from ftui.ui import keys
+from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
+from ftui.ui.glyphs import bar
+from ftui.ui.screens.base import FtuiScreen
+from ftui.ui.summary import ROLE_OF_VERDICT, price, runs_ended, spent_hours, standing
+from ftui.ui.theme import STYLES
+from ftui.ui.widgets.lines import KeyLine, StatusLine
+from ftui.ui.widgets.panel import Panel
+from ftui.ui.words import money, span
+
+RELOAD_SECONDS = 5.0
+
+COLUMNS = (
+    Column("name", "campaign", 20, grows=20),
+    Column("state", "state", 14),
+    Column("phase", "phase", 10, priority=4),
+    Column("bar", "", 8, priority=3, grows=8),
+    Column("runs", "runs", 5, right=True),
+    Column("left", "ends in", 9, right=True, priority=1),
+    Column("spent", "spent", 11, right=True, priority=5),
+    Column("verdict", "verdict", 13, priority=2),
+    Column("sentence", "", 30, priority=6, grows=120),
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A campaign on the list; `problem` says why it could not be read."""
+
+    files: CampaignFiles
+    state: Campaign
+    alive: bool
+    problem: str | None = None
+
+
+@dataclass
+class CampaignsRead(Message):
+    """The list was read."""
+
+    found: list[Found]
+
+
+class CampaignList(Panel):
+    """One line per campaign."""
+
+    has_cursor = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("Campaigns", id=id)
+        self.found: list[Found] | None = None
+        self.moment = datetime.min
+
+    @property
+    def selected(self) -> Found | None:
+        return self.found[self.cursor] if self.found and self.cursor < len(self.found) else None
+
+    def show(self, found: list[Found], moment: datetime) -> None:
+        chosen = self.selected.files if self.selected else None
+        self.found, self.moment = found, moment
+        self.cursor = next((i for i, f in enumerate(found) if f.files == chosen), self.cursor)
+        self.changed()
+
+    def lines_for(self, width: int) -> tuple[Text | None, list[Text]]:
+        if self.found is None:
+            return None, [Text("looking for campaigns", STYLES["muted"])]
+        if not self.found:
+            looked = " and ".join(str(folder) for folder in campaign_folders())
+            lines = ("No campaign here yet.", "", "`ftui new NAME` writes a commented plan to start from.", f"Looked in {looked}.")
+            return None, [Text(line, STYLES["muted"]) for line in lines]
+        bar_width = next((w for c, w in fit_columns(COLUMNS, width) if c.key == "bar"), 8)
+        rows = [self._row(found, bar_width) for found in self.found]
+        fitted = fit_columns(with_content_widths(COLUMNS, rows), width)
+        return title_line(fitted), [row_line(row, fitted) for row in rows]
+
+    def _row(self, found: Found, bar_width: int) -> Row:
+        state, stands = found.state, standing(found.state, found.alive)
+        if found.problem:
+            return {"name": Cell(found.files.name), "state": Cell("unreadable", "bad"), "sentence": Cell(found.problem, "bad")}
+        done, total = runs_ended(state)
+        left = state.clock.left(self.moment).total_seconds() if state.clock else None
+        cost = price(state)
+        spent = spent_hours(state, self.moment)
+        return {
+            "name": Cell(found.files.name, "bright"),
+            "state": Cell(stands.word, stands.role),
+            "phase": Cell(state.phase if state.phase and not state.closed else "", "text"),
+            "bar": Cell(bar(done / total, bar_width, self.glyphs) if total else "", stands.role),
+            "runs": Cell(f"{done}/{total}" if total else ""),
+            "left": Cell("" if left is None else span(left) if left > 0 else "ended", "warn" if left is not None and left < 3600 else "text"),
+            "spent": Cell("" if not state.launched_at else money(spent * cost[0], cost[1]) if cost else span(spent * 3600)),
+            "verdict": Cell(state.verdict or "", ROLE_OF_VERDICT.get(state.verdict or "", "text")),
+            "sentence": Cell(state.verdict_sentence or stands.hint.replace("`", ""), "muted"),
+        }
+
+
+class HomeScreen(FtuiScreen):
+    """Paints first; the list comes from a worker, again every few seconds."""
+
+    KEYS = keys.HOME
+    BINDINGS: ClassVar[list[BindingType]] = list(keys.HOME)
+    name_for_help = "Campaigns"
+
+    def compose(self) -> ComposeResult:
+        yield StatusLine(id="status")
+        yield CampaignList(id="campaigns")
+        yield KeyLine((*keys.HOME, *keys.EVERYWHERE))
+
+    def on_mount(self) -> None:
+        self.query_one(StatusLine).show([("ftui", "bright"), ("  from a written hypothesis to a defensible fine-tune", "muted")])
+        self.query_one(CampaignList).focus()
+        self.call_after_refresh(self.load)
+        self.set_interval(RELOAD_SECONDS, self._reload_if_seen)
+
+    def on_screen_resume(self) -> None:
+        self.load()
+
+    def _reload_if_seen(self) -> None:
+        if self.is_current:
+            self.load()
+
+    @work(thread=True, exclusive=True)
+    def load(self) -> None:
+        """Read all journals and post the list."""
+        self.post_message(CampaignsRead([_read(files) for files in known_campaigns()]))
+
+    @on(CampaignsRead)
+    def show_campaigns(self, message: CampaignsRead) -> None:
+        self.query_one(CampaignList).show(message.found, now())
+
+    @property
+    def _chosen(self) -> CampaignFiles | None:
+        selected = self.query_one(CampaignList).selected
+        return selected.files if selected else None
+
+    def action_open(self) -> None:
+        if self._chosen:
+            from ftui.ui.screens.monitor import MonitorScreen
+
+            self.app.push_screen(MonitorScreen(self._chosen))
+
+    def action_report(self) -> None:
+        if self._chosen:
+            from ftui.ui.screens.report import ReportScreen
+
+            self.app.push_screen(ReportScreen(self._chosen))
+
+    def action_new(self) -> None:
+        self.notify("`ftui new NAME` writes a commented plan and opens it in your editor.", title="A new campaign", markup=False)
+
+    def action_reload(self) -> None:
+        self.load()
+
+    def action_start(self) -> None:
+        if self._chosen:
+            self.start(self._chosen)
+
+    @work(thread=True, group="start")
+    def start(self, files: CampaignFiles) -> None:
+        """Launch or continue a campaign; its supervisor lives on without this app."""
+        from ftui.engine.client import EngineError, start
+
+        try:
+            pid = start(files)
+        except EngineError as error:
+            self.app.call_from_thread(self.notify, str(error), title=files.name, severity="error", markup=False)
+            return
+        self.app.call_from_thread(self.notify, f"supervised by process {pid}", title=files.name, markup=False)
+        self.app.call_from_thread(self.load)
+
+
+def _read(files: CampaignFiles) -> Found:
+    from ftui.engine.client import supervisor_alive
+
+    try:
+        return Found(files, fold(read_journal(files.journal)), supervisor_alive(files))
+    except Exception as error:  # one unreadable campaign must not hide the others
+        return Found(files, Campaign(), False, f"{type(error).__name__}: {error}")

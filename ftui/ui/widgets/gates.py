@@ -1,0 +1,70 @@
+"""Panel 4: the latest pass through the gates, one row per gate and process: verdict, memory, time, cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from ftui.record.rows import GATE_NAMES, GateRow
+from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
+from ftui.ui.theme import STYLES
+from ftui.ui.widgets.panel import Panel
+from ftui.ui.words import gib, span
+
+COLUMNS = (
+    Column("gate", "gate", 13),
+    Column("verdict", "verdict", 7),
+    Column("memory", "peak", 8, right=True),
+    Column("time", "time", 8, right=True, grows=6),
+    Column("device", "device", 6, priority=3, grows=6),
+    Column("cause", "found", 12, priority=2, grows=200),
+)
+
+ROLES = {"passed": "good", "failed": "bad", "skipped": "muted", "waiting": "muted", "running": "busy"}
+
+
+class GatesPanel(Panel):
+    """Gates that have not been reached yet are shown as waiting."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("4 Gates", id=id)
+        self.rows: list[GateRow] = []
+        self.gates = ""
+        self.going_on = False
+
+    def show(self, gates: str, rows: Sequence[GateRow], going_on: bool) -> None:
+        self.gates, self.rows, self.going_on = gates, list(rows), going_on
+        self.changed()
+
+    def subtitle(self) -> str:
+        return self.gates
+
+    def lines_for(self, width: int) -> tuple[Text | None, list[Text]]:
+        if not self.gates:
+            return None, [Text("no gate has been tried yet", STYLES["muted"])]
+        rows = [_row(row) for row in self.rows]
+        reached = {row.gate for row in self.rows}
+        waiting = [name for name in GATE_NAMES if name not in reached]
+        for index, name in enumerate(waiting):
+            word = "running" if index == 0 and self.going_on else "waiting"
+            rows.append({"gate": Cell(name, "muted"), "verdict": Cell(word, ROLES[word])})
+        fitted = fit_columns(with_content_widths(COLUMNS, rows), width)
+        return title_line(fitted), [row_line(row, fitted) for row in rows]
+
+
+def _row(row: GateRow) -> Row:
+    peak = row.reserved_peak if row.reserved_peak is not None else row.host_peak
+    facts = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in row.facts.items())
+    return {
+        "gate": Cell(row.gate if row.rank == 0 else f"{row.gate} r{row.rank}"),
+        "verdict": Cell(row.verdict, ROLES[row.verdict]),
+        "memory": Cell(gib(peak)),
+        "time": Cell(span(row.seconds)),
+        "device": Cell(row.device, "muted"),
+        "cause": Cell(row.cause or facts, "bad" if row.verdict == "failed" else "muted"),
+    }
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
