@@ -79,8 +79,12 @@ def _in_package(source: str, tried: list[str]) -> Path | None:
 def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
     if model.revision is None:
         raise BaseError(f"{model.base}: a hub id needs model.revision, the commit it was taken from")
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import logging
+
+    # Standard error carries sentences for people; the library's retries are summed up in one of ours.
+    logging.set_verbosity(logging.ERROR)
 
     def snapshot(*, cached: bool) -> Path:
         found = snapshot_download(
@@ -100,6 +104,9 @@ def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
         tried.append("the hub's cache holds part of it only")
     except (LocalEntryNotFoundError, OSError, ValueError):
         tried.append("the hub's cache has no such revision")
+    if constants.HF_HUB_OFFLINE:
+        tried.append("the hub was not asked, for HF_HUB_OFFLINE is set")
+        raise BaseError(_not_found(model, tried))
     try:
         return _checked(snapshot(cached=False), "hub", model)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as problem:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,15 @@ from ftui.data.labels import check_labels, class_order
 from ftui.data.rows import Row, read_rows
 from ftui.data.sources import SPLITS, Source, find_sources
 from ftui.data.split import Splits, check_shares, count_categories, crossing_units, empty_splits, split_by_hash
-from ftui.data.store import MANIFEST_SCHEMA, describe_files, is_intact, whole_folder, write_dropped, write_rows
+from ftui.data.store import (
+    MANIFEST_SCHEMA,
+    describe_files,
+    is_intact,
+    remove_folder,
+    whole_folder,
+    write_dropped,
+    write_rows,
+)
 from ftui.data.tokenizer import load_tokenizer
 from ftui.plan.schema import Data, Plan, Training
 from ftui.plan.settings import DataVersion
@@ -170,10 +176,7 @@ def write_version(report: DataReport, plan: Plan, files: CampaignFiles) -> None:
     if is_intact(files.manifest(report.hash)):
         return
     if target.exists():
-        # Damaged since it was written. Renamed first, so that no reader ever meets half of it.
-        away = target.with_name(f".{target.name}.{os.getpid()}.damaged")
-        target.rename(away)
-        shutil.rmtree(away)
+        remove_folder(target)  # damaged since it was written
     with whole_folder(target) as aside:
         for name in SPLITS:
             write_rows(aside / f"{name}.jsonl", report.splits[name])

@@ -27,8 +27,10 @@ def whole_folder(target: Path) -> Iterator[Path]:
     When another process was faster, its folder stays: both hold the same content.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
+    for left in target.parent.glob(f".{target.name}.*.tmp"):
+        if not _is_running(int(left.name.split(".")[-2])):
+            shutil.rmtree(left, ignore_errors=True)
     aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     try:
         yield aside
@@ -41,6 +43,23 @@ def whole_folder(target: Path) -> Iterator[Path]:
         sync_directory(target.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_folder(target: Path) -> None:
+    """Remove a folder so that no reader ever meets half of it: renamed aside first, like one left by a killed writer."""
+    away = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    target.rename(away)
+    shutil.rmtree(away)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
 
 
 def write_rows(path: Path, rows: list[Row]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
+from ftui.engine.launch import PYTHON
 from ftui.engine.lock import is_locked, supervisor_identity
 from ftui.record.layout import CampaignFiles
 from ftui.record.requests import put_request
@@ -31,13 +31,15 @@ def start(files: CampaignFiles) -> int:
 
     Blocks until the supervisor has taken over (well under a second). Raises `EngineError` with its reason when it did not.
     """
-    command = [sys.executable, "-m", "ftui.engine", "--detach", str(files.root)]
+    command = [*PYTHON, "ftui.engine", "--detach", str(files.root)]
     try:
         answer = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:
-        raise EngineError(f"the supervisor did not answer within {START_TIMEOUT_SECONDS} s; see {files.supervisor_log}") from None
+        raise EngineError(
+            f"the supervisor did not answer within {START_TIMEOUT_SECONDS} s; see {files.supervisor_log}"
+        ) from None
     if answer.returncode != 0:
         raise EngineError(answer.stderr.strip() or f"the supervisor ended at once; see {files.supervisor_log}")
     return int(answer.stdout)

@@ -15,7 +15,18 @@ from ftui.engine.placement import Place
 from ftui.plan.settings import RunSettings
 from ftui.record.layout import CampaignFiles
 
-_INHERITED = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES")
+PYTHON = (sys.executable, "-P", "-m")
+"""Safe path: what lies in the working directory is never imported."""
+
+_INHERITED = (
+    "WORLD_SIZE",
+    "RANK",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "CUDA_VISIBLE_DEVICES",
+)
 """Variables of an outer launcher, which a run must not take for its own."""
 
 
@@ -28,7 +39,9 @@ class Command:
     log: Path
 
 
-def train_command(verb: str, directory: Path, settings: RunSettings, place: Place, *extra: str, attempt: int = 1) -> Command:
+def train_command(
+    verb: str, directory: Path, settings: RunSettings, place: Place, *extra: str, attempt: int = 1
+) -> Command:
     """`python -m ftui.train VERB DIRECTORY …` on one place. Output goes to the directory's `log.txt`."""
     threads = str(settings.machine.threads)
     environment = _clean_environment() | {
@@ -39,19 +52,19 @@ def train_command(verb: str, directory: Path, settings: RunSettings, place: Plac
         "MKL_NUM_THREADS": threads,
         "FTUI_ATTEMPT": str(attempt),
     }
-    words = [sys.executable, "-m", "ftui.train", verb, str(directory), *extra]
+    words = [*PYTHON, "ftui.train", verb, str(directory), *extra]
     log = (Path(extra[0]) if extra else directory) / "log.txt"
     return Command(words, environment, log)
 
 
 def prepare_command(files: CampaignFiles) -> Command:
     """Read, clean, split and encode the data."""
-    return Command([sys.executable, "-m", "ftui.data", str(files.root)], _clean_environment(), files.data / "log.txt")
+    return Command([*PYTHON, "ftui.data", str(files.root)], _clean_environment(), files.data / "log.txt")
 
 
 def report_command(files: CampaignFiles) -> Command:
     """Write the report from the record."""
-    return Command([sys.executable, "-m", "ftui.report", str(files.root)], _clean_environment(), files.report / "log.txt")
+    return Command([*PYTHON, "ftui.report", str(files.root)], _clean_environment(), files.report / "log.txt")
 
 
 def newest_checkpoint(files: CampaignFiles, run: str) -> int | None:
@@ -62,7 +75,11 @@ def newest_checkpoint(files: CampaignFiles, run: str) -> int | None:
 
 
 def _clean_environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _INHERITED and not name.startswith("ACCELERATE_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _INHERITED and not name.startswith("ACCELERATE_")
+    }
     return kept | {
         "PYTHONUNBUFFERED": "1",
         "TOKENIZERS_PARALLELISM": "false",

@@ -33,7 +33,9 @@ def places(machine: Machine) -> list[Place]:
         if answer.gpus:
             return [Place("cuda", gpu.index) for gpu in answer.gpus]
         if machine.backend == "cuda":
-            raise NoPlace("the plan wants a GPU (machine.backend = \"cuda\"), but " + (answer.problem or "this machine shows none"))
+            raise NoPlace(
+                'the plan wants a GPU (machine.backend = "cuda"), but ' + (answer.problem or "this machine shows none")
+            )
     cores = len(os.sched_getaffinity(0))
     count = machine.slots or max(1, cores // machine.threads)
     return [Place("cpu", index) for index in range(count)]

@@ -90,7 +90,19 @@ class Close:
     phase: str = "closed"
 
 
-Step = PrepareData | RunGates | QueueRuns | StartRun | LeaveOut | StopRun | OpenTest | TestRun | WriteReport | Export | Close
+Step = (
+    PrepareData
+    | RunGates
+    | QueueRuns
+    | StartRun
+    | LeaveOut
+    | StopRun
+    | OpenTest
+    | TestRun
+    | WriteReport
+    | Export
+    | Close
+)
 
 
 @dataclass
@@ -210,4 +222,3 @@ def report_is_stale(state: Campaign) -> bool:
         if row["event"] in _CHANGES_REPORT:
             return True
     return state.verdict is None
-

@@ -13,7 +13,7 @@ import socket
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 from ftui.engine.amend import check_amendment
 from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
@@ -170,7 +170,9 @@ class Supervisor:
                 self._say("gates-ended", gates=gates.id, passed=False, cause="the supervisor was ended in their middle")
         for export in self.state.exports:
             if export.ended_at is None:
-                self._say("export-ended", export=export.name, verified=None, cause="the supervisor was ended in its middle")
+                self._say(
+                    "export-ended", export=export.name, verified=None, cause="the supervisor was ended in its middle"
+                )
         self.lost = {}
         for run in self.state.runs_of(*CONTINUABLE):
             self._queue(run)
@@ -180,7 +182,9 @@ class Supervisor:
     def _answer_requests(self) -> None:
         for path, request in pending_requests(self.files.requests):
             if isinstance(request, str):
-                self._say("request", request=path.stem, kind=None, run=None, asked_by=None, answer="refused", reason=request)
+                self._say(
+                    "request", request=path.stem, kind=None, run=None, asked_by=None, answer="refused", reason=request
+                )
             else:
                 refusal = self._grant(request)
                 self._say(
@@ -295,9 +299,7 @@ class Supervisor:
         identity = f"g{len(self.state.gates) + 1:03d}"
         folder = self.files.gates(identity)
         control = next(run for run in planned_runs(self.plan) if run.variant == CONTROL)
-        settings = run_settings(
-            self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True
-        )
+        settings = run_settings(self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True)
         replace_text(folder.run.settings, dump_settings(settings))
         self._say("gates-started", gates=identity)
         place = self._free_place()
@@ -323,7 +325,7 @@ class Supervisor:
     def _queue_new(self, planned: PlannedRun) -> None:
         assert self.state.data is not None  # runs are queued after the data is ready
         settings = run_settings(self.plan, self.plan_hash, planned, self.state.data, self.places[0].backend)
-        kind = "baseline" if settings.purpose == "baseline" else "train"
+        kind: Literal["baseline", "train"] = "baseline" if settings.purpose == "baseline" else "train"
         self._queue(
             Run(
                 planned.id, planned.number, planned.variant, planned.seed, kind, planned.priority, settings.change,
@@ -346,7 +348,9 @@ class Supervisor:
             if job.stop_reason is not None and kind != "run":
                 self._interrupted(kind, name, job)
             else:
-                getattr(self, f"_{kind}_ended")(*((self.state.runs[name], job) if kind in ("run", "test") else (name, job)))
+                getattr(self, f"_{kind}_ended")(
+                    *((self.state.runs[name], job) if kind in ("run", "test") else (name, job))
+                )
 
     def _interrupted(self, kind: str, name: str, job: Job) -> None:
         """A job that was stopped with the campaign: nothing follows from it but that it did not finish."""
@@ -361,8 +365,8 @@ class Supervisor:
         outcome = read_outcome(files.outcome)
         if outcome is None or outcome.attempt != attempt:
             reached = newest_checkpoint(self.files, run.id) or 0
-            cause = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
-            outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=cause)
+            why = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
+            outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=why)
         cause = outcome.cause
         if outcome.status == "stopped" and job.stop_reason:
             cause = f"{job.stop_reason}; {cause}"
@@ -434,7 +438,10 @@ class Supervisor:
             return
         report = read_json(self.files.report_json)
         self._say(
-            "report", verdict=report["verdict"]["word"], sentence=report["verdict"]["sentence"], deliver=report["deliver"]
+            "report",
+            verdict=report["verdict"]["word"],
+            sentence=report["verdict"]["sentence"],
+            deliver=report["deliver"],
         )
 
     def _fail(self, where: str, cause: str) -> None:
@@ -462,5 +469,7 @@ def _tail(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    return "; ".join(line for line in lines[-20:] if line.strip() and not line.startswith((" ", "Traceback"))) or f"see {log}"
-
+    return (
+        "; ".join(line for line in lines[-20:] if line.strip() and not line.startswith((" ", "Traceback")))
+        or f"see {log}"
+    )

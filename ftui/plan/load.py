@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import json
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -78,6 +79,16 @@ def parse_plan(text: str, file: str = PLAN_FILE) -> Plan:
     if problems:
         raise PlanError(_sorted(problems))
     return plan
+
+
+def unknown_slices(plan: Plan, labels: Sequence[str]) -> list[str]:
+    """A sentence for each guardrail whose slice is none of the data's categories."""
+    return [
+        f"{PLAN_FILE}: guardrails[{index}].slice: {guardrail.slice!r} is no category of the data; "
+        f"use {WHOLE!r}, {EACH_CATEGORY!r} or one of {', '.join(labels)}"
+        for index, guardrail in enumerate(plan.guardrails)
+        if guardrail.slice not in (WHOLE, EACH_CATEGORY, *labels)
+    ]
 
 
 def plan_hash(plan: Plan) -> str:

@@ -8,8 +8,10 @@ does, and only `report/`. The same record gives the same report, byte for byte: 
     systems.py   metrics of base, control and variants, whole and per category
     runs.py      every run with its attempts, causes and curve
     facts.py     gates, rental, model, environment, artefacts
+    delivery.py  which run becomes the artefact
     limits.py    what this report does not show, in sentences
-    outline.py   the report as headings, paragraphs, lists and tables, once for every view
+    blocks.py    headings, paragraphs, lists, tables: what a view renders
+    outline.py   the report in blocks, once for every view
     sections.py  the outline's later sections: evidence of how it was done
     markdown.py  the outline as Markdown
     text.py      the outline as text for a terminal

@@ -9,6 +9,7 @@ from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import NewerSchema
 from ftui.record.state import Campaign, fold
+from ftui.report.delivery import delivery
 from ftui.report.facts import (
     artefacts,
     batch_arithmetic,
@@ -72,6 +73,8 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
     runs = run_rows(files, state)
     gates = gates_passes(files, state)
     evidence = gather(files, state) if state.data is not None and state.test_openings else Evidence([], {})
+    verdict = reach_verdict(files, state, plan)
+    deliver, deliver_because = delivery(plan, state, verdict, runs)
     report = Report(
         campaign=files.name,
         state=state.phase or ("launched" if state.launched_at else "never launched"),
@@ -87,7 +90,9 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
             for row in state.events
             if row["event"] == "amended"
         ],
-        verdict=reach_verdict(files, state, plan),
+        verdict=verdict,
+        deliver=deliver,
+        deliver_because=deliver_because,
         variants=changed_variants(plan),
         systems=system_metrics(plan, state, runs),
         categories=category_rows(evidence),

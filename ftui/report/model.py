@@ -253,6 +253,9 @@ class Report(Part):
     """The whole plan in force, defaults spelled out."""
     amendments: list[Amendment]
     verdict: Verdict
+    deliver: str | None
+    """The run whose parameters become the artefact; None when nothing trained is worth delivering."""
+    deliver_because: str
     variants: list[Changed]
     systems: list[SystemMetrics]
     categories: list[CategoryRow]

@@ -115,7 +115,7 @@ def save_checkpoint(
         save_file(_generators(accelerator), aside / f"rng-{accelerator.process_index}.safetensors")
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            save_file({n: t.contiguous().clone() for n, t in weights.items()}, aside / "model.safetensors")
+            save_file(_tensors(weights), aside / "model.safetensors")
             content = {"schema": CHECKPOINT_SCHEMA, "update": update, "processes": accelerator.num_processes, **state}
             if moments is not None:
                 save_file(_flat(moments["state"]), aside / "optimizer.safetensors")
@@ -141,7 +141,7 @@ def save_checkpoint(
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Put a checkpoint's parameters into a model of the same structure. Raises `CheckpointError` on any mismatch."""
-    tensors = load_file(path / "model.safetensors")
+    tensors: dict[str, Any] = load_file(path / "model.safetensors")
     own = {name for name, p in model.named_parameters() if p.requires_grad}
     missing = sorted(own - tensors.keys())
     if missing:
@@ -182,7 +182,12 @@ def _seal(folder: Path) -> None:
     sync_tree(folder)
 
 
-def _flat(state: Mapping[str, Mapping[str, Any]]) -> dict[str, Tensor]:
+def _tensors(state: Mapping[str, Any]) -> dict[str, Tensor]:
+    # Cloned: safetensors refuses tensors that share memory.
+    return {name: torch.as_tensor(value).contiguous().clone() for name, value in state.items()}
+
+
+def _flat(state: Any) -> dict[str, Tensor]:
     return {
         f"{name}{_SEPARATOR}{entry}": torch.as_tensor(value).contiguous().clone()
         for name, entries in state.items()

@@ -116,7 +116,9 @@ def verify(settings: RunSettings, campaign: CampaignFiles, target: Path) -> None
 
 def _instructions(settings: RunSettings, base_sha256: str) -> str:
     adapter = settings.method.kind == "lora"
-    arguments = f'"{settings.model.base}"' + (f', revision="{settings.model.revision}"' if settings.model.revision else "")
+    arguments = f'"{settings.model.base}"' + (
+        f', revision="{settings.model.revision}"' if settings.model.revision else ""
+    )
     load = (
         f"""base = AutoModelForSequenceClassification.from_pretrained(
     {arguments}, num_labels=len(labels),

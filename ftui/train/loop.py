@@ -143,7 +143,7 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
         shop.model.train()
         for examples in update_examples(settings, progress.update):
             began = time.perf_counter()
-            rate = shop.schedule.get_last_lr()[0]
+            rate = float(shop.schedule.get_last_lr()[0])
             update = shop.update(examples)
             progress.update += 1
             series.write(_series_row(progress.update, update, rate, time.perf_counter() - began))

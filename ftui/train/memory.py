@@ -43,7 +43,9 @@ class Meter:
         self._began = time.perf_counter()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._synchronise()
         self.seconds = time.perf_counter() - self._began
         if self.device.type == "cuda":

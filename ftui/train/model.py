@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from peft import LoraConfig, TaskType, get_peft_model
 from torch import nn
@@ -46,7 +47,8 @@ class Prepared:
 
 def prepare_model(task: Task, base: BaseFiles, method: Method, *, activation_checkpointing: bool) -> Prepared:
     """Load the base and apply the method. The seed must be set before: new parameters and adapters are drawn here (K27)."""
-    model, new = task.load_base(str(base.directory))
+    loaded, new = task.load_base(str(base.directory))
+    model: Any = loaded
     if activation_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if method.kind == "lora":
@@ -67,7 +69,7 @@ def lora_config(method: Method) -> LoraConfig:
     return LoraConfig(
         task_type=TaskType.SEQ_CLS,
         r=method.rank,
-        lora_alpha=method.alpha,
+        lora_alpha=method.alpha,  # type: ignore[arg-type]  # peft divides by the rank and takes any number
         lora_dropout=method.dropout,
         target_modules=list(method.targets),
         modules_to_save=list(method.save_modules) or None,

@@ -60,7 +60,9 @@ class StopRules:
                 )
             self.lowest = min(self.lowest, smoothed)
         if self.rules.max_hours is not None and self.hours() > self.rules.max_hours:
-            return Ending("stopped", f"training.stop.max_hours = {self.rules.max_hours:g} was reached at update {number}")
+            return Ending(
+                "stopped", f"training.stop.max_hours = {self.rules.max_hours:g} was reached at update {number}"
+            )
         return None
 
     def after_validation(self, number: int, metric: float) -> Ending | None:
@@ -70,7 +72,9 @@ class StopRules:
             return None
         self.validations_since_best += 1
         if self.rules.patience is not None and self.validations_since_best >= self.rules.patience:
-            return Ending("completed", f"ended at update {number}: {self.rules.patience} validations without a new best")
+            return Ending(
+                "completed", f"ended at update {number}: {self.rules.patience} validations without a new best"
+            )
         return None
 
     def hours(self) -> float:

@@ -22,7 +22,6 @@ class FtuiApp(App[None]):
     TITLE = "ftui"
     CSS_PATH = "ftui.tcss"
     ENABLE_COMMAND_PALETTE: ClassVar[bool] = True
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
 
     def __init__(self, campaign: CampaignFiles | None = None) -> None:
         super().__init__()

@@ -25,13 +25,15 @@ class Glyphs:
     across_tick: str
     dash: str
     more: str
+    parts: str
+    """Ends of a bar, from thin to nearly full; empty where there are none."""
     levels: str
     """Bars of rising height."""
     braille: bool
 
 
-UNICODE = Glyphs("▸", "◆", "●", "×", "█", "─", "│", "┤", "└", "─", "┬", "–", "…", "▁▂▃▄▅▆▇█", True)
-ASCII = Glyphs(">", "*", "o", "x", "#", "-", "|", "+", "+", "-", "+", "-", "~", "_.-=+*#%", False)
+UNICODE = Glyphs("▸", "◆", "●", "×", "█", "─", "│", "┤", "└", "─", "┬", "–", "…", "▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█", True)
+ASCII = Glyphs(">", "*", "o", "x", "#", "-", "|", "+", "+", "-", "+", "-", "~", "", "_.-=+*#%", False)
 
 
 def wants_ascii() -> bool:
@@ -45,10 +47,14 @@ def glyphs(ascii_only: bool) -> Glyphs:
 
 
 def bar(share: float, width: int, shown: Glyphs) -> str:
-    """A horizontal bar, `share` of `width` cells full; a share above 0 shows at least one."""
-    share = min(1.0, max(0.0, share))
-    full = max(1 if share > 0 else 0, round(share * width))
-    return shown.full * full + shown.empty * (width - full)
+    """A horizontal bar, `share` of `width` cells full, to an eighth of a cell; a share above 0 is always seen."""
+    eighths = min(1.0, max(0.0, share)) * width * 8
+    full, rest = divmod(max(round(eighths), 1 if share > 0 else 0), 8)
+    if shown.parts:
+        end = shown.parts[rest - 1] if rest else ""
+    else:
+        end = shown.full if rest >= 4 or (rest and not full) else ""
+    return shown.full * full + end + shown.empty * (width - full - len(end))
 
 
 def sparkline(values: list[float], width: int, shown: Glyphs, top: float = 100.0) -> str:

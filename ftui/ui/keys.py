@@ -48,14 +48,14 @@ MONITOR = (
     key("monitor.previous", "shift+tab", "next_panel(-1)", "panel before", "Panel before", display="Shift+Tab"),
     key("monitor.full", "f,enter", "full", "full", "Show the focused panel alone; again to go back", show=True, display="f"),
     key("monitor.mark", "space", "mark", "mark", "Mark the run; with marks, only marked runs are drawn", show=True, display="Space"),
-    key("monitor.metric", "m", "metric", "metric", "Switch the chart between loss and the validation metric", show=True),
+    key("monitor.metric", "m", "metric", "metric", "Switch the chart: loss or validation metric", show=True),
     key("monitor.smoother", "s", "smooth(1)", "smooth", "Smooth the curves more", show=True),
     key("monitor.rougher", "S", "smooth(-1)", "smooth less", "Smooth the curves less"),
     key("monitor.log-y", "y", "log_y", "log y", "Logarithmic or linear values"),
     key("monitor.x-axis", "x", "x_axis", "x axis", "Count in updates, tokens or time"),
     key("monitor.zoom-in", "plus,equals_sign", "zoom(1)", "zoom in", "Zoom in", show=True, display="+"),
     key("monitor.zoom-out", "minus", "zoom(-1)", "zoom out", "Zoom out", display="-"),
-    key("monitor.zoom-reset", "0", "zoom(0)", "all", "Show the whole curve"),
+    key("monitor.zoom-reset", "0", "zoom(0)", "whole curve", "Show the whole curve"),
     key("monitor.pan-left", "left,h", "pan(-1)", "left", "Move a zoomed chart to the left", display="← h"),
     key("monitor.pan-right", "right,l", "pan(1)", "right", "Move a zoomed chart to the right", display="→ l"),
     key("monitor.follow", "F", "follow", "follow", "Keep the newest in view, in a zoomed chart and in the log"),
@@ -67,12 +67,12 @@ MONITOR = (
 )
 
 REPORT = (
-    key("report.down", "down,j", "scroll(1)", "down", "One line down", display="↓ j"),
-    key("report.up", "up,k", "scroll(-1)", "up", "One line up", display="↑ k"),
+    key("report.down", "down,j", "scroll_lines(1)", "down", "One line down", display="↓ j"),
+    key("report.up", "up,k", "scroll_lines(-1)", "up", "One line up", display="↑ k"),
     key("report.page-down", "pagedown,space", "scroll_page(1)", "page down", "One page down", show=True, display="Space"),
     key("report.page-up", "pageup,b", "scroll_page(-1)", "page up", "One page up", show=True, display="b"),
-    key("report.top", "home,g", "scroll_end(-1)", "top", "To the top", display="Home g"),
-    key("report.bottom", "end,G", "scroll_end(1)", "bottom", "To the end", display="End G"),
+    key("report.top", "home,g", "scroll_far(-1)", "top", "To the top", display="Home g"),
+    key("report.bottom", "end,G", "scroll_far(1)", "bottom", "To the end", display="End G"),
 )
 
 DIALOG = (key("dialog.cancel", "escape", "cancel", "cancel", "Close without doing anything", show=True, display="Esc"),)

@@ -39,7 +39,7 @@ def arrange(width: int, height: int, *, lower: str, full: str | None, runs: int,
     runs_wanted = max(1, runs) + 1 + BORDER
     if width < SIDE_BY_SIDE[0] or height < SIDE_BY_SIDE[1]:
         room = height - 3  # status, tabs and keys
-        runs_height = min(runs_wanted, max(5, room * 2 // 5))
+        runs_height = min(runs_wanted, max(5, room * 9 // 20))
         shown = {"runs", "tabs", "below", lower, column_of[lower]}
         return Arrangement(frozenset(shown), {"runs": runs_height, lower: "1fr"})
     below = height - 2 - min(runs_wanted, max(5, (height - 2) * 3 // 10))

@@ -80,7 +80,8 @@ def reduce_columns(x: Floats, y: Floats, x0: float, x1: float, columns: int) -> 
 def to_log(columns: Columns) -> Columns:
     """The reduction on a log10 axis. Values that are not positive must have been made NaN before."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return Columns(*(np.log10(a) for a in (columns.low, columns.high, columns.first, columns.last)), columns.joined)
+        low, high, first, last = (np.log10(a) for a in (columns.low, columns.high, columns.first, columns.last))
+    return Columns(low, high, first, last, columns.joined)
 
 
 def raster(columns: Columns, y0: float, y1: float, height: int) -> NDArray[np.bool_]:
@@ -197,12 +198,13 @@ class Canvas:
         self.styles = np.zeros((rows, columns), dtype=np.int32)
 
     def curve(self, dots: NDArray[np.int32], style: int, *, over: bool = False) -> None:
-        """Add a curve's dots. Dots of curves already there stay, in the new style; with `over` they give way."""
+        """Add a curve's dots, from the upper left corner on. Dots of curves already there stay, in the new style; with `over` they give way."""
         hit = dots > 0
-        there = np.where(self.characters >= BRAILLE, self.characters - BRAILLE, 0)
+        characters, styles = (a[: dots.shape[0], : dots.shape[1]] for a in (self.characters, self.styles))
+        there = np.where(characters >= BRAILLE, characters - BRAILLE, 0)
         merged = dots if over else dots | there
-        self.characters[hit] = BRAILLE + merged[hit]
-        self.styles[hit] = style
+        characters[hit] = BRAILLE + merged[hit]
+        styles[hit] = style
 
     def mark(self, row: int, column: int, character: str, style: int) -> None:
         """Put one character; outside the grid it is left out."""

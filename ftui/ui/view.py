@@ -19,7 +19,7 @@ class View:
 
     left: float = 0.0
     right: float = 1.0
-    smoothing: int = 0
+    smoothing: int = 2
     """Index into `SMOOTHING`."""
     log_y: bool = False
     x_axis: int = 0

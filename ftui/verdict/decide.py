@@ -61,7 +61,7 @@ class _Judge:
     def _compared(self, one: Side, other: Side) -> Comparison | str:
         for side in (one, other):
             if not side.answers:
-                return f"{side.name} has no run that could be compared: {listed([str(m) for m in side.missing])}"
+                return f"there is no completed run of {side.name}: {listed([str(m) for m in side.missing])}"
         try:
             return compare(
                 one.answers,

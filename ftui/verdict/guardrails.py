@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from ftui.plan.schema import EACH_CATEGORY, Guardrail
 from ftui.verdict.bootstrap import Comparison
 from ftui.verdict.model import Difference, GuardrailRow, Hold
+from ftui.verdict.words import signed
 
 CLOSE = 1e-12
 """Rounding of a mean of ratios; a difference of exactly the tolerance is inside it."""
@@ -75,7 +76,7 @@ def _judged(guardrail: Guardrail, comparison: Comparison, tail: float) -> Guardr
     else:
         state, note = (
             "cannot tell",
-            f"the interval contains {limit:+.3f}: a loss of this size is neither shown nor excluded",
+            f"the interval contains {signed(limit)}: a loss of this size is neither shown nor excluded",
         )
     return _row(guardrail, state, note, found, list(comparison.seeds))
 

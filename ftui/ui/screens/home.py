@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from rich.text import Text
@@ -65,7 +65,7 @@ class CampaignList(Panel):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__("Campaigns", id=id)
         self.found: list[Found] | None = None
-        self.moment = datetime.min
+        self.moment = datetime.min.replace(tzinfo=UTC)
 
     @property
     def selected(self) -> Found | None:
@@ -94,7 +94,6 @@ class CampaignList(Panel):
         if found.problem:
             return {"name": Cell(found.files.name), "state": Cell("unreadable", "bad"), "sentence": Cell(found.problem, "bad")}
         done, total = runs_ended(state)
-        left = state.clock.left(self.moment).total_seconds() if state.clock else None
         cost = price(state)
         spent = spent_hours(state, self.moment)
         return {
@@ -103,11 +102,18 @@ class CampaignList(Panel):
             "phase": Cell(state.phase if state.phase and not state.closed else "", "text"),
             "bar": Cell(bar(done / total, bar_width, self.glyphs) if total else "", stands.role),
             "runs": Cell(f"{done}/{total}" if total else ""),
-            "left": Cell("" if left is None else span(left) if left > 0 else "ended", "warn" if left is not None and left < 3600 else "text"),
-            "spent": Cell("" if not state.launched_at else money(spent * cost[0], cost[1]) if cost else span(spent * 3600)),
+            "left": _left(state, self.moment),
+            "spent": Cell(money(spent * cost[0], cost[1]) if cost else span(spent * 3600) if state.launched_at else ""),
             "verdict": Cell(state.verdict or "", ROLE_OF_VERDICT.get(state.verdict or "", "text")),
             "sentence": Cell(state.verdict_sentence or stands.hint.replace("`", ""), "muted"),
         }
+
+
+def _left(state: Campaign, moment: datetime) -> Cell:
+    if state.clock is None:
+        return Cell("")
+    left = state.clock.left(moment).total_seconds()
+    return Cell(span(left) if left > 0 else "ended", "text" if left >= 3600 or state.closed else "warn")
 
 
 class HomeScreen(FtuiScreen):

@@ -151,7 +151,7 @@ class MonitorScreen(FtuiScreen):
     def _status(self) -> None:
         stands, moment = standing(self.state, self.alive), now()
         left: list[Part] = [(self.files.name, "bright"), (f"  {stands.word}", stands.role)]
-        if self.state.phase and not self.state.closed:
+        if self.alive and self.state.phase:
             left.append((f"  {self.state.phase}", "text"))
         if self.paused:
             left.append(("  view held, p goes on", "warn"))
@@ -165,7 +165,7 @@ class MonitorScreen(FtuiScreen):
         if self.state.clock:
             seconds = self.state.clock.left(moment).total_seconds()
             right.append((f"ends in {span(seconds)}" if seconds > 0 else "rental ended", "warn" if seconds < 3600 else "text"))
-            if cost := price(self.state):
+            if (cost := price(self.state)) and not stands.hint:
                 right.append((f"  {money(spent_hours(self.state, moment) * cost[0], cost[1])}", "muted"))
         self.query_one("#status", StatusLine).show(left, right)
 
@@ -175,15 +175,17 @@ class MonitorScreen(FtuiScreen):
             for run in self.state.runs.values()
         ]
         panel = self.query_one(RunsPanel)
-        panel.empty_text = "nothing queued yet" if self.state.launched_at else "never launched: `s` on the first screen (Esc) or `ftui run` launches it"
+        never = "never launched: `s` on the first screen (Esc) or `ftui run` launches it"
+        panel.empty_text = "nothing queued yet" if self.state.launched_at or self.alive else never
         panel.show(rows, pictures.letters(self.state), metric_name(self.state), now())
 
     def _draw_curves(self) -> None:
         runs = self.query_one(RunsPanel)
         drawn = pictures.drawn_runs(self.state, runs.marked)
-        name = metric_name(self.state)
-        loss = [pictures.loss_curve(self.state, run, self.curves[run.id], self.view.axis) for run in drawn if run.id in self.curves]
-        scores = [pictures.metric_curve(self.state, run, self.curves[run.id], self.view.axis, name) for run in drawn if run.id in self.curves]
+        name, axis = metric_name(self.state), self.view.axis
+        known = [(run, self.curves[run.id]) for run in drawn if run.id in self.curves]
+        loss = [pictures.loss_curve(self.state, run, curve, axis) for run, curve in known]
+        scores = [pictures.metric_curve(self.state, run, curve, axis, name) for run, curve in known]
         over = x_extent([*loss, *scores])
         front = runs.selected.run.id if runs.selected else None
         shown = [(f"Validation {name}", scores), ("Loss", loss)]

@@ -46,7 +46,7 @@ class ReportScreen(FtuiScreen):
 
         try:
             report = load_report(self.files)
-            text = to_markdown(report) if report else f"No report yet. It is written when the campaign closes; `ftui report {self.files.name}` writes one now."
+            text = to_markdown(report) if report else "No report yet. It is written when the campaign closes."
         except (OSError, ValueError, KeyError) as error:
             text = f"The report cannot be read: `{error}`"
         self.app.call_from_thread(self.query_one(Markdown).update, text)
@@ -55,11 +55,11 @@ class ReportScreen(FtuiScreen):
     def _page(self) -> VerticalScroll:
         return self.query_one("#page", VerticalScroll)
 
-    def action_scroll(self, lines: int) -> None:
+    def action_scroll_lines(self, lines: int) -> None:
         self._page.scroll_relative(y=lines, animate=False)
 
     def action_scroll_page(self, pages: int) -> None:
         self._page.scroll_relative(y=pages * (self._page.size.height - 1), animate=False)
 
-    def action_scroll_end(self, direction: int) -> None:
+    def action_scroll_far(self, direction: int) -> None:
         (self._page.scroll_end if direction > 0 else self._page.scroll_home)(animate=False)

@@ -19,8 +19,8 @@ COLUMNS = (
     Column("phase", "phase", 10),
     Column("planned", "planned", 7, right=True),
     Column("spent", "spent", 5, right=True),
-    Column("bar", "", 6, priority=1, grows=24),
-    Column("money", "money", 13, right=True, priority=2, grows=5),
+    Column("bar", "", 6, priority=2, grows=24),
+    Column("money", "money", 13, right=True, priority=1, grows=5),
 )
 
 
@@ -49,7 +49,9 @@ class ClockPanel(Panel):
         ends = clock.ends_at.astimezone()
         lines = [
             _sentence("ends in " if left >= 0 else "ended ", span(abs(left)), f"  {ends:%a %d %b %H:%M}", left < 3600),
-            _sentence("training for " if training >= 0 else "no training for ", span(abs(training)), " more" if training >= 0 else "", training < 0),
+            _sentence("training may go on for ", span(training), "", training < 3600)
+            if training > 0
+            else _sentence("training is over since ", span(-training), "", True),
         ]
         uses = phase_use(plan.rental, self.state.spent_now(self.moment))
         fitted = fit_columns(COLUMNS, width)
@@ -59,11 +61,12 @@ class ClockPanel(Panel):
         for use in uses:
             cost, now = use.cost(rate), use.phase == self.state.phase and not self.state.closed
             over = use.spent_hours > use.planned_hours
+            role = "bad" if over else "busy" if now else "muted"
             row: Row = {
                 "phase": Cell(use.phase, "busy" if now else "text"),
                 "planned": Cell(hours(use.planned_hours)),
                 "spent": Cell(hours(use.spent_hours), "bad" if over else "text"),
-                "bar": Cell(bar(use.spent_hours / (use.planned_hours or 1), bar_width, self.glyphs), "bad" if over else "busy" if now else "muted"),
+                "bar": Cell(bar(use.spent_hours / (use.planned_hours or 1), bar_width, self.glyphs), role),
                 "money": Cell(f"{cost[1]:.2f} of {cost[0]:.0f}" if cost else "", "text"),
             }
             lines.append(row_line(row, fitted))
@@ -79,4 +82,5 @@ class ClockPanel(Panel):
 
 
 def _sentence(before: str, value: str, after: str, urgent: bool) -> Text:
-    return Text.assemble((before, STYLES["muted"]), (value, STYLES["warn" if urgent else "bright"]), (after, STYLES["muted"]), no_wrap=True, end="")
+    parts = ((before, "muted"), (value, "warn" if urgent else "bright"), (after, "muted"))
+    return Text.assemble(*((text, STYLES[role]) for text, role in parts), no_wrap=True, end="")

@@ -18,7 +18,7 @@ COLUMNS = (
     Column("memory", "peak", 8, right=True),
     Column("time", "time", 8, right=True, grows=6),
     Column("device", "device", 6, priority=3, grows=6),
-    Column("cause", "found", 12, priority=2, grows=200),
+    Column("cause", "found", 24, priority=2, grows=200),
 )
 
 ROLES = {"passed": "good", "failed": "bad", "skipped": "muted", "waiting": "muted", "running": "busy"}

@@ -22,6 +22,10 @@ from ftui.ui.view import View
 from ftui.ui.words import cut, metric
 
 LEGEND_ROWS = 3
+LEFT = 8
+"""Cells of the value axis: labels of up to 7 cells and the line."""
+RIGHT = 2
+"""Cells kept free at the right for the letters at the ends of the curves."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +120,14 @@ class LineChart(Widget, can_focus=True):
         if self._extent is None or rows < 3 or width < 20:
             return [Strip([Segment(cut(self.empty_text, width), STYLES["muted"])]).adjust_cell_length(width)]
         x0, x1 = self.view.window(*self._extent)
-        # The labels' width depends on the values, the values on the columns: take the widest label, 7 cells.
-        columns = width - 8
+        columns = width - LEFT - RIGHT
         ordered = sorted(self.curves, key=lambda c: c.key == self.front)
         reduced = [self._reduce(curve, x0, x1, columns * 2) for curve in ordered]
         values = plot.extent([c for pair in reduced for c in pair if c is not None] + self._points_extent(ordered, x0, x1))
         if values is None:
             text = "no positive values to draw on a log axis" if self.view.log_y else "no finite values in view"
             return [Strip([Segment(cut(text, width), STYLES["warn"])]).adjust_cell_length(width)]
-        canvas = plot.Canvas(rows, columns)
+        canvas = plot.Canvas(rows, columns + RIGHT)
         styles = [STYLES["axis"]]
         for raw, _ in reduced:
             styles.append(Style(color=dimmed(ordered[len(styles) - 1].colour)))
@@ -190,8 +193,8 @@ class LineChart(Widget, can_focus=True):
         letters_only = self.app.no_color or not self.glyphs.braille
 
         def cell(x: float, y: float) -> tuple[int, int]:
-            column = int((x - x0) / (x1 - x0) * canvas.columns)
-            return int((y1 - y) / (y1 - y0) * canvas.rows), min(column, canvas.columns - 1)
+            columns = canvas.columns - RIGHT
+            return int((y1 - y) / (y1 - y0) * canvas.rows), min(int((x - x0) / (x1 - x0) * columns), columns - 1)
 
         taken: set[tuple[int, int]] = set()
         for curve in curves:
@@ -213,10 +216,10 @@ class LineChart(Widget, can_focus=True):
 
     @staticmethod
     def _letter(canvas: plot.Canvas, letter: str, at: tuple[int, int], style: int, taken: set[tuple[int, int]]) -> None:
-        """Put a letter beside the end of its curve, moved left while another letter is there."""
-        row, column = min(max(at[0], 0), canvas.rows - 1), min(at[1] + 1, canvas.columns - 1)
-        while (row, column) in taken and column > 0:
-            column -= 1
+        """Put a letter beside the end of its curve, moved right while another letter is there."""
+        row, column = min(max(at[0], 0), canvas.rows - 1), at[1] + 1
+        while (row, column) in taken and column < canvas.columns - 1:
+            column += 1
         taken.add((row, column))
         canvas.mark(row, column, letter, style)
 
@@ -225,7 +228,7 @@ class LineChart(Widget, can_focus=True):
     ) -> list[Strip]:
         """The canvas with a labelled value axis at its left and the x axis below."""
         shown, (y0, y1) = self.glyphs, values
-        count = max(2, canvas.rows // 4)
+        count = max(2, canvas.rows // 2 if canvas.rows < 16 else canvas.rows // 3)
         ticks = plot.log_ticks(y0, y1, count) if self.view.log_y else plot.nice_ticks(y0, y1, count)
         labels = {}
         for value in ticks:
@@ -237,8 +240,8 @@ class LineChart(Widget, can_focus=True):
             left = f"{label:>7}" + (shown.tick if label else shown.axis)
             segments = [Segment(left[:7], STYLES["muted"]), Segment(left[7:], STYLES["axis"])]
             segments += [Segment(text, styles[style]) for text, style in canvas.runs(row)]
-            strips.append(Strip(segments, 8 + canvas.columns))
-        return [*strips, self._x_axis(canvas.columns, window)]
+            strips.append(Strip(segments, LEFT + canvas.columns))
+        return [*strips, self._x_axis(canvas.columns - RIGHT, window)]
 
     def _x_axis(self, columns: int, window: tuple[float, float]) -> Strip:
         """One line of round numbers, each starting under its place."""
@@ -246,10 +249,10 @@ class LineChart(Widget, can_focus=True):
         scale = 60.0 if self.view.axis == "time" and x1 - x0 > 240 else 1.0
         if self.view.axis == "time" and x1 - x0 > 4 * 3600:
             scale = 3600.0
-        line = [" "] * (columns + 8)
+        line = [" "] * (LEFT + columns + RIGHT)
         free = 0
         for value in plot.nice_ticks(x0 / scale, x1 / scale, max(2, columns // 12)):
-            at = 8 + min(columns - 1, int((value * scale - x0) / (x1 - x0) * columns))
+            at = LEFT + min(columns - 1, int((value * scale - x0) / (x1 - x0) * columns))
             label = self._x_label(value * scale)
             start = max(0, min(at - len(label) // 2, len(line) - len(label)))
             if start >= free:

@@ -37,7 +37,8 @@ class StatusLine(Widget):
         room = width - 2 - (right.cell_len + 2 if self._right else 0)
         line = Text(" ", no_wrap=True, end="")
         for text, role in self._left:
-            part = cut(text, room) if room > 0 else ""
+            # A word is shown whole or not at all, a sentence may be cut.
+            part = cut(text, room) if cell_len(text) <= room or room >= 16 else ""
             line.append(part, STYLES[role])
             room -= cell_len(part)
         line.append(" " * max(0, width - 1 - line.cell_len - right.cell_len))
@@ -50,12 +51,12 @@ class KeyLine(Widget):
 
     def __init__(self, bindings: Iterable[Binding], *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._bindings = [binding for binding in bindings if binding.show]
+        self._keys = [binding for binding in bindings if binding.show]
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        last = [b for b in self._bindings if b.id in ("app.help", "app.quit")]
-        items = [_item(b) for b in self._bindings if b not in last]
+        last = [b for b in self._keys if b.id in ("app.help", "app.quit")]
+        items = [_item(b) for b in self._keys if b not in last]
         ending = [_item(b) for b in last]
         room = width - 1 - sum(item.cell_len + 2 for item in ending)
         line = Text(" ", no_wrap=True, end="")

@@ -64,14 +64,15 @@ class MachinePanel(Panel):
         return _line((pad(name, 7), "muted"), (f" {value} ", "bright"), (f" {pad(shown, space)}", "busy"), (f" {tail}", "muted"))
 
     def _share(self, name: str, used: int, total: int, width: int) -> Text:
-        space = max(6, min(40, width - 28))
+        size = used_of(used, total)
+        space = max(6, min(40, width - 17 - len(size)))
         share = used / total if total else 0.0
         role = "bad" if share > 0.95 else "warn" if share > 0.85 else "busy"
         return _line(
             (pad(name, 7), "muted"),
             (f" {100 * share:4.0f} % ", "text"),
             (f" {bar(share, space, self.glyphs)}", role),
-            (f" {used_of(used, total)}", "muted"),
+            (f" {size}", "muted"),
         )
 
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from ftui.ui import keys
 from ftui.ui.glyphs import Glyphs, glyphs
-from ftui.ui.theme import CURSOR
+from ftui.ui.theme import CURSOR, STYLES
 
 
 class Panel(Widget, can_focus=True):
@@ -67,10 +67,15 @@ class Panel(Widget, can_focus=True):
 
     def _build(self) -> None:
         if self._built_for != self.size.width:
-            self._titles, self._lines = self.lines_for(self.size.width)
+            self._titles, self._lines = self.lines_for(self.size.width - self._margin)
             self._built_for = self.size.width
             self.cursor = min(self.cursor, max(0, len(self._lines) - 1))
             self._keep_in_view()
+
+    @property
+    def _margin(self) -> int:
+        """Cells at the left that hold the cursor's glyph."""
+        return 2 if self.has_cursor else 0
 
     @property
     def page(self) -> int:
@@ -108,8 +113,10 @@ class Panel(Widget, can_focus=True):
             line = self._lines[index] if 0 <= index < len(self._lines) else None
         if line is None:
             return Strip.blank(width, base)
-        strip = Strip(segments(line, self)).adjust_cell_length(width)
-        if self.has_cursor and index == self.cursor and not (titles and y == 0):
+        chosen = self.has_cursor and index == self.cursor and not (titles and y == 0)
+        margin = (self.glyphs.cursor if chosen else " ").ljust(self._margin) if self._margin else ""
+        strip = Strip([Segment(margin, STYLES["busy"]), *segments(line, self)]).adjust_cell_length(width)
+        if chosen:
             base += Style(bgcolor=CURSOR, bold=self.has_focus)
         return strip.apply_style(base)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rich.text import Text
 
@@ -39,7 +39,7 @@ class RunsPanel(Panel):
         self.summaries: list[RunSummary] = []
         self.letters: Mapping[str, tuple[str, str]] = {}
         self.marked: set[str] = set()
-        self.moment = datetime.min
+        self.moment = datetime.min.replace(tzinfo=UTC)
         self.empty_text = "nothing queued yet"
         self.metric = ""
 
@@ -49,7 +49,7 @@ class RunsPanel(Panel):
 
     def show(self, summaries: Sequence[RunSummary], letters: Mapping[str, tuple[str, str]], metric_name: str, moment: datetime) -> None:
         """Replace the rows; the cursor stays on its run. `letters` are letter and colour in the chart, by run."""
-        chosen = self.selected.run.id if self.selected else None
+        chosen = self.selected.run.id if self.selected else _first_to_look_at(summaries)
         self.summaries, self.letters, self.moment = list(summaries), letters, moment
         self.metric = metric_name
         self.cursor = next((i for i, s in enumerate(self.summaries) if s.run.id == chosen), self.cursor)
@@ -89,3 +89,9 @@ class RunsPanel(Panel):
             "beat": Cell(short_span(self.moment.timestamp() - beat) if beat is not None else "", "muted"),
             "why": Cell(why, summary.role if run.cause else "muted"),
         }
+
+
+def _first_to_look_at(summaries: Sequence[RunSummary]) -> str | None:
+    """The first run that is going on, else the first of the queue."""
+    going_on = [s.run.id for s in summaries if s.run.status == "running"]
+    return next(iter(going_on), None)

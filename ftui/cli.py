@@ -1,0 +1,338 @@
+"""The commands. Parses first and imports late: `ftui --help` loads nothing heavier than argparse.
+
+Exit codes: 0 done · 1 the answer is no · 2 wrong usage · 3 the campaign is not in a state for this · 75 stopped, can be continued ·
+70 a fault of ours. With `--json`, standard output holds one JSON document and nothing else; text for people goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftui import __version__
+
+if TYPE_CHECKING:
+    from ftui.data.prepare import DataReport
+    from ftui.plan.schema import Plan
+    from ftui.record.layout import CampaignFiles
+
+DONE, NO, USAGE, STATE, FAULT, STOPPED = 0, 1, 2, 3, 70, 75
+
+
+class Answer(Exception):
+    """Ends a command with a sentence on standard error and an exit code."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        command: Callable[[argparse.Namespace], int] = options.command
+        return command(options)
+    except Answer as answer:
+        print(answer, file=sys.stderr)
+        return answer.code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ftui",
+        description="From a written hypothesis to a fine-tune that can be defended. Without a command: the app.",
+        epilog="C is a campaign: a directory, or a name under campaigns/ here or in the user's data folder.",
+    )
+    parser.add_argument("--version", action="version", version=f"ftui {__version__}")
+    parser.set_defaults(command=_app, campaign=None, report=False)
+    commands = parser.add_subparsers(title="commands", metavar="")
+
+    def add(
+        name: str, command: Callable[[argparse.Namespace], int], summary: str, *, json: bool = False
+    ) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=summary, description=summary)
+        sub.set_defaults(command=command)
+        if json:
+            sub.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        return sub
+
+    def campaign(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        sub.add_argument("campaign", metavar="C", help="campaign: a directory or a name")
+        return sub
+
+    new = add("new", _new, "write a commented example plan and open it in $EDITOR")
+    new.add_argument("name", metavar="NAME", help="name of the campaign, or a directory to make")
+    new.add_argument("--no-edit", action="store_true", help="only write the file")
+    opened = campaign(add("open", _app, "the app on one campaign"))
+    opened.add_argument("--report", action="store_true", help="start at the report")
+    campaign(add("check", _check, "check plan and data; needs no model", json=True))
+    campaign(add("plan", _plan, "batch arithmetic, variants, rental and what fits", json=True))
+    run = campaign(add("run", _run, "start or continue", json=True))
+    how = run.add_mutually_exclusive_group()
+    how.add_argument("--wait", action="store_true", help="stay and print progress until it ends")
+    how.add_argument(
+        "--detach", action="store_true", help="return at once (the default); training goes on without this terminal"
+    )
+    campaign(add("status", _status, "what is going on", json=True))
+    stop = campaign(add("stop", _stop, "stop with a checkpoint; `ftui run` continues"))
+    stop.add_argument("run", metavar="RUN", nargs="?", help="one run instead of the whole campaign")
+    report = campaign(add("report", _report, "the report of what was recorded; reads only"))
+    report.add_argument("--format", choices=("text", "md", "json"), default="text")
+    report.add_argument("-o", "--output", metavar="F", type=Path, help="write to a file instead of standard output")
+    add("doctor", _doctor, "look at this machine", json=True)
+    return parser
+
+
+def _find(options: argparse.Namespace) -> CampaignFiles:
+    from ftui.record.layout import find_campaign
+
+    try:
+        return find_campaign(options.campaign)
+    except FileNotFoundError as error:
+        raise Answer(USAGE, str(error)) from None
+
+
+def _load_plan(files: CampaignFiles) -> Plan:
+    from ftui.plan.load import PlanError, load_plan
+
+    try:
+        return load_plan(files.root)
+    except PlanError as error:
+        count = len(error.problems)
+        raise Answer(NO, f"{error}\n{count} problem{'s' if count != 1 else ''} in the plan") from None
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _app(options: argparse.Namespace) -> int:
+    files = _find(options) if options.campaign else None
+    if not sys.stdout.isatty() and not sys.stderr.isatty():
+        raise Answer(USAGE, "the app needs a terminal; `ftui --help` lists the commands for scripts")
+    from ftui.ui.app import run_app
+
+    return run_app(files, report=options.report)
+
+
+def _new(options: argparse.Namespace) -> int:
+    import os
+    import shlex
+    import subprocess
+
+    from ftui.plan.example import EXAMPLE
+    from ftui.plan.load import PLAN_FILE
+
+    folder = Path(options.name) if "/" in options.name else Path("campaigns") / options.name
+    plan = folder / PLAN_FILE
+    if plan.exists():
+        raise Answer(STATE, f"{plan}: exists already; edit it, or choose another name")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "data").mkdir(exist_ok=True)
+    plan.write_text(EXAMPLE, encoding="utf-8")
+    print(f"{plan}: an example to fill in; `ftui check {folder}` says what is missing")
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if options.no_edit or not editor or not sys.stdin.isatty():
+        return DONE
+    return subprocess.run([*shlex.split(editor), str(plan)], check=False).returncode
+
+
+def _check_data(files: CampaignFiles, plan: Plan) -> DataReport:
+    from ftui.data.prepare import check_data
+
+    return check_data(plan, files.root)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from ftui.plan.load import PlanError, load_plan, unknown_slices
+
+    files = _find(options)
+    errors: list[str] = []
+    warnings: list[str] = []
+    report = None
+    try:
+        plan = load_plan(files.root)
+    except PlanError as error:
+        errors += map(str, error.problems)
+    else:
+        report = _check_data(files, plan)
+        errors += map(str, report.errors)
+        warnings += map(str, report.warnings)
+        if report.labels:
+            errors += unknown_slices(plan, report.labels)
+    if options.json:
+        data = None if report is None else {"hash": report.hash, "labels": report.labels, "counts": report.counts}
+        _print_json({"ok": not errors, "errors": errors, "warnings": warnings, "data": data})
+    for sentence in warnings:
+        print(f"warning: {sentence}", file=sys.stderr)
+    for sentence in errors:
+        print(f"error: {sentence}", file=sys.stderr)
+    if not options.json and report is not None and not errors:
+        sizes = ", ".join(f"{len(rows):,} {name}" for name, rows in report.splits.items())
+        print(
+            f"{files.name}: plan and data can be used: {sizes}; {len(report.labels)} categories; version {report.hash}"
+        )
+    return NO if errors else DONE
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from ftui.engine.placement import NoPlace, places
+    from ftui.plan.describe import describe_plan, plan_text
+    from ftui.record.estimates import run_durations
+    from ftui.record.journal import read_journal
+    from ftui.record.rows import read_gates
+    from ftui.record.state import fold
+
+    files = _find(options)
+    plan = _load_plan(files)
+    state = fold(read_journal(files.journal))
+    report = _check_data(files, plan)
+    if report.errors:
+        raise Answer(NO, "\n".join(f"error: {f}" for f in report.errors))
+    passed = [gates for gates in state.gates if gates.passed]
+    durations = run_durations(plan, report.version, read_gates(files.gates(passed[-1].id).rows)) if passed else {}
+    try:
+        slots = len(places(plan.machine))
+    except NoPlace as error:
+        print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
+        slots = 1
+    described = describe_plan(plan, report.version, durations, slots)
+    _print_json(described) if options.json else print(plan_text(described))
+    return DONE
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ftui.engine.client import EngineError, start, supervisor_alive
+
+    files = _find(options)
+    plan = _load_plan(files)
+    if not supervisor_alive(files):
+        _refuse_what_cannot_start(files, plan)
+        _note_what_is_closed(files)
+        try:
+            start(files)
+        except EngineError as error:
+            raise Answer(STATE, str(error)) from None
+    elif not options.wait:
+        print(f"{files.name} is running already", file=sys.stderr)
+    if options.wait:
+        from ftui.progress import wait
+
+        wait(files)
+    elif not options.json:
+        print(
+            f"{files.name} runs without this terminal; `ftui open {options.campaign}` shows it, `ftui stop {options.campaign}` stops it"
+        )
+    return _tell(files, options, waited=options.wait)
+
+
+def _refuse_what_cannot_start(files: CampaignFiles, plan: Plan) -> None:
+    """What would fail in the supervisor's first seconds is said here, where somebody reads it."""
+    from ftui.data.base import BaseError, find_base
+    from ftui.plan.load import unknown_slices
+
+    report = _check_data(files, plan)
+    sentences = [str(f) for f in report.errors] or unknown_slices(plan, report.labels)
+    try:
+        find_base(plan.model, files.root)
+    except BaseError as error:
+        sentences.append(str(error))
+    if sentences:
+        raise Answer(NO, "\n".join(sentences))
+
+
+def _note_what_is_closed(files: CampaignFiles) -> None:
+    from ftui.record.journal import read_journal
+    from ftui.record.state import CONTINUABLE, fold
+
+    state = fold(read_journal(files.journal))
+    if state.closed and not state.runs_of(*CONTINUABLE):
+        print(f"{files.name} is closed; only what is new in its plan will be run", file=sys.stderr)
+
+
+def _tell(files: CampaignFiles, options: argparse.Namespace, *, waited: bool) -> int:
+    from ftui.engine.client import supervisor_alive
+    from ftui.record.summary import CLOSED, summarise
+
+    summary = summarise(files, supervisor_alive(files))
+    if options.json:
+        _print_json(summary)
+    if not waited:
+        return DONE
+    if not options.json and summary["verdict"]:
+        print(f"\nverdict: {summary['verdict']}. {summary['verdict_sentence']}\nreport:  {files.report_markdown}")
+    if summary["state"] == CLOSED:
+        return DONE if any(run["status"] == "completed" for run in summary["runs"]) else NO
+    return NO if summary["faults"] else STOPPED
+
+
+def _status(options: argparse.Namespace) -> int:
+    from ftui.engine.client import supervisor_alive
+    from ftui.record.journal import read_journal
+    from ftui.record.state import fold
+    from ftui.record.summary import summarise, summary_text
+
+    files = _find(options)
+    summary = summarise(files, supervisor_alive(files))
+    plan = fold(read_journal(files.journal)).plan
+    _print_json(summary) if options.json else print(summary_text(summary, plan.hypothesis.metric if plan else None))
+    return DONE
+
+
+def _stop(options: argparse.Namespace) -> int:
+    from ftui.engine.client import request_stop, supervisor_alive
+
+    files = _find(options)
+    if not supervisor_alive(files):
+        raise Answer(STATE, f"{files.name} is not running; there is nothing to stop")
+    request_stop(files, options.run, "cli")
+    print(f"asked to stop {options.run or files.name}; it finishes its update and writes a checkpoint first")
+    return DONE
+
+
+def _report(options: argparse.Namespace) -> int:
+    from ftui.report.build import build_report, load_report
+    from ftui.report.markdown import to_markdown
+    from ftui.report.text import to_text
+
+    files = _find(options)
+    report = load_report(files) or build_report(files)
+    if options.format == "json":
+        text = report.model_dump_json(indent=2)
+    else:
+        text = to_markdown(report) if options.format == "md" else to_text(report)
+    if options.output is not None:
+        options.output.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    else:
+        print(text.rstrip("\n"))
+    return DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from ftui.machine.doctor import diagnose
+
+    checks = diagnose()
+    if options.json:
+        _print_json([asdict(check) for check in checks])
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            print(f"{check.verdict:<8} {check.name:<{width}}  {check.message}")
+    return NO if any(check.verdict == "problem" for check in checks) else DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

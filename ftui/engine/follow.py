@@ -1,0 +1,141 @@
+"""The record as it grows, line by line, for a person or a log. Reads files only; following changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ftui.engine.client import supervisor_alive
+from ftui.plan.settings import own_batches
+from ftui.plan.variants import variant_plan
+from ftui.record.journal import journal_reader, parse_time
+from ftui.record.layout import CampaignFiles
+from ftui.record.lines import LineReader, Row, number
+from ftui.record.series import KIND, SCHEMA
+from ftui.record.state import Campaign, Run, fold
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something worth a line, and how far the training is; `line` is None when only the progress moved."""
+
+    line: str | None
+    updates_done: int
+    updates_planned: int
+
+
+class Follower:
+    """Follows one campaign from the journal's end at creation, or from its start."""
+
+    def __init__(self, files: CampaignFiles, *, from_start: bool = False) -> None:
+        self._files = files
+        self._journal = journal_reader(files.journal)
+        self.state = Campaign()
+        self._series: dict[str, LineReader] = {}
+        self._done: dict[str, int] = {}
+        if not from_start:
+            fold(self._journal.read(), self.state)
+
+    def follow(self) -> Iterator[Happening]:
+        """Happenings until no supervisor works on the campaign any more."""
+        while True:
+            alive = supervisor_alive(self._files)
+            yield from self._new()
+            if not alive:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _new(self) -> Iterator[Happening]:
+        for row in self._journal.read():
+            fold([row], self.state)
+            if (line := event_line(row, self.state)) is not None:
+                yield self._happening(f"{parse_time(row['at']).astimezone():%H:%M:%S}  {line}")
+        moved = False
+        for run in self.state.runs.values():
+            if not run.attempts or run.kind == "baseline":
+                continue
+            for row in self._rows(run):
+                if row["k"] == "update":
+                    self._done[run.id], moved = row["update"], True
+                elif row["k"] == "validation":
+                    yield self._happening(validation_line(run, row, self.planned(run)))
+        if moved:
+            yield self._happening(None)
+
+    def _rows(self, run: Run) -> list[Row]:
+        reader = self._series.setdefault(run.id, LineReader(self._files.run(run.id).series, KIND, SCHEMA))
+        return reader.read()
+
+    def planned(self, run: Run) -> int:
+        """Updates the run is to take."""
+        if self.state.plan is None or self.state.data is None or run.kind == "baseline":
+            return 0
+        return own_batches(variant_plan(self.state.plan, run.variant), self.state.data).updates
+
+    def _happening(self, line: str | None) -> Happening:
+        planned = sum(self.planned(run) for run in self.state.runs.values())
+        done = sum(
+            self.planned(run) if run.status == "completed" else self._done.get(run.id, 0)
+            for run in self.state.runs.values()
+        )
+        return Happening(line, done, planned)
+
+
+def event_line(row: Row, state: Campaign) -> str | None:
+    """One journal event in words, None for those that say nothing to a reader."""
+    match row["event"]:
+        case "launched":
+            return f"launched; the rental ends {parse_time(row['ends_at']).astimezone():%Y-%m-%d %H:%M %Z}"
+        case "amended":
+            return f"plan amended: {', '.join(row['changed'])}"
+        case "phase":
+            return f"phase: {row['phase']}"
+        case "data-ready":
+            data = row["data"]
+            sizes = f"{data['train_examples']:,} / {data['validation_examples']:,} / {data['test_examples']:,}"
+            return f"data ready: {sizes} training / validation / test examples, version {data['hash']}"
+        case "gates-started":
+            return f"gates {row['gates']}: the control's configuration through every operation"
+        case "gates-ended":
+            return f"gates {row['gates']}: {'passed' if row['passed'] else 'failed: ' + str(row['cause'])}"
+        case "run-started":
+            resumed = f" from update {row['resumed_from']}" if row["resumed_from"] is not None else ""
+            again = f", attempt {row['attempt']}{resumed}" if row["attempt"] > 1 else ""
+            return f"{row['run']}: started on {row['placement'].get('device', 'an unknown place')}{again}"
+        case "run-ended":
+            cause = f": {row['cause']}" if row["cause"] else ""
+            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}"
+        case "left-out":
+            return f"{row['run']}: left out: {row['cause']}"
+        case "test-opened":
+            return f"test opened (opening {row['opening']}) for {len(row['candidates'])} runs: {row['reason']}"
+        case "test-ended":
+            if row["cause"]:
+                return f"{row['run']}: test evaluation failed: {row['cause']}"
+            return f"{row['run']}: test {_metrics(row['metrics'])}"
+        case "export-started":
+            return f"artefact {row['export']}: export"
+        case "export-ended":
+            return f"artefact {row['export']}: {'reloaded and verified' if row['verified'] else row['cause']}"
+        case "report":
+            return f"verdict: {row['verdict']}. {row['sentence']}"
+        case "request":
+            answer = "done" if row["answer"] == "done" else f"refused: {row['reason']}"
+            return f"request {row['kind']} {row['run'] or ''} by the {row['asked_by']}: {answer}"
+        case "fault":
+            return f"fault in {row['where']}: {row['cause']}"
+        case "supervisor-ended":
+            return f"ended: {row['reason']}"
+    return None
+
+
+def validation_line(run: Run, row: Row, planned: int) -> str:
+    """One validation point in words."""
+    return f"          {run.id}: update {row['update']}/{planned}  {_metrics(row['metrics'])}"
+
+
+def _metrics(metrics: Row) -> str:
+    return "  ".join(f"{name} {number(value):.4f}" for name, value in metrics.items() if not isinstance(value, dict))

@@ -1,0 +1,113 @@
+"""Pictures of the app on a real campaign, for the README: `python -m tests.screenshots [CAMPAIGN] [-o FOLDER]`.
+
+Each picture is written as SVG, and as PNG where `resvg-py` is installed. Textual's SVG leaves braille to a font that most
+machines lack, so the dots of curves are drawn as circles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import html
+import re
+from pathlib import Path
+
+from ftui.record.layout import CampaignFiles, find_campaign
+from ftui.ui.app import FtuiApp
+from ftui.ui.plot import BRAILLE, DOTS
+from ftui.ui.screens.home import CampaignList
+from ftui.ui.widgets.line_chart import LineChart
+from textual.widgets import Markdown
+
+SIZES = ((80, 24), (120, 40))
+TEXT = re.compile(r'<text class="([^"]*)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>([^<]*)</text>')
+CELL_HEIGHT, BASELINE = 24.4, 20 * 0.93
+
+
+def draw_dots(svg: str) -> str:
+    """`svg` with every braille character replaced by circles, and fonts that are found without a network."""
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.S)
+    svg = svg.replace("font-family: Fira Code", "font-family: 'Fira Code', 'DejaVu Sans Mono'")
+    return TEXT.sub(_drawn, svg)
+
+
+def _drawn(match: re.Match[str]) -> str:
+    style, x, y, length, escaped = match.groups()
+    text = html.unescape(escaped)
+    if not any(BRAILLE <= ord(c) < BRAILLE + 256 for c in text):
+        return match[0]
+    width = float(length) / len(text)
+    left, top = float(x), float(y) - BASELINE
+    circles = []
+    for index, character in enumerate(text):
+        bits = ord(character) - BRAILLE
+        for row in range(4):
+            for column in range(2):
+                if 0 <= bits < 256 and bits & int(DOTS[row, column]):
+                    cx, cy = left + width * (index + 0.28 + 0.5 * column), top + CELL_HEIGHT * (row + 0.5) / 4
+                    circles.append(f"M{cx - 1.7:.1f} {cy:.1f}a1.7 1.7 0 1 0 3.4 0a1.7 1.7 0 1 0-3.4 0")
+    rest = "".join(" " if BRAILLE <= ord(c) < BRAILLE + 256 else c for c in text)
+    kept = match[0].replace(f">{escaped}<", f">{html.escape(rest).replace(' ', '&#160;')}<") if rest.strip() else ""
+    return f'<path class="{style}" d="{"".join(circles)}"/>{kept}'
+
+
+async def take(files: CampaignFiles, size: tuple[int, int], folder: Path) -> list[Path]:
+    """Pictures of home, monitor and report at one size of the terminal."""
+    app, taken = FtuiApp(files), []
+
+    def picture(name: str) -> None:
+        path = folder / f"{name}-{size[0]}x{size[1]}.svg"
+        path.write_text(draw_dots(app.export_screenshot(title=f"ftui {name}")), encoding="utf-8")
+        taken.append(path)
+
+    async with app.run_test(size=size) as pilot:
+        chart = app.screen.query_one("#chart", LineChart)
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if chart.curves:
+                break
+        await pilot.press("2")
+        await pilot.pause(0.3)
+        picture("monitor")
+        await pilot.press("r")
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if app.screen.query(Markdown) and app.screen.query_one(Markdown).children:
+                break
+        await pilot.pause(0.3)
+        picture("report")
+        await pilot.press("escape", "escape")
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if app.screen.query(CampaignList) and app.screen.query_one(CampaignList).found is not None:
+                break
+        await pilot.pause(0.3)
+        picture("home")
+    return taken
+
+
+def to_png(path: Path) -> Path | None:
+    """The same picture as PNG, None where the converter is not installed."""
+    try:
+        import resvg_py  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return None
+    image = path.with_suffix(".png")
+    image.write_bytes(bytes(resvg_py.svg_to_bytes(svg_string=path.read_text(encoding="utf-8"), font_family="DejaVu Sans Mono")))
+    return image
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Pictures of the app on a campaign.")
+    parser.add_argument("campaign", nargs="?", default="three-learning-rates", help="directory or name")
+    parser.add_argument("-o", "--output", type=Path, default=Path("screenshots"), help="folder (default: screenshots)")
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    for size in SIZES:
+        for path in asyncio.run(take(find_campaign(given.campaign), size, given.output)):
+            image = to_png(path)
+            print(image or path)
+
+
+if __name__ == "__main__":
+    main()
