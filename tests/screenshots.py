@@ -12,12 +12,13 @@ import html
 import re
 from pathlib import Path
 
+from textual.widgets import Markdown
+
 from ftui.record.layout import CampaignFiles, find_campaign
 from ftui.ui.app import FtuiApp
 from ftui.ui.plot import BRAILLE, DOTS
 from ftui.ui.screens.home import CampaignList
 from ftui.ui.widgets.line_chart import LineChart
-from textual.widgets import Markdown
 
 SIZES = ((80, 24), (120, 40))
 TEXT = re.compile(r'<text class="([^"]*)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>([^<]*)</text>')
@@ -45,7 +46,7 @@ def _drawn(match: re.Match[str]) -> str:
             for column in range(2):
                 if 0 <= bits < 256 and bits & int(DOTS[row, column]):
                     cx, cy = left + width * (index + 0.28 + 0.5 * column), top + CELL_HEIGHT * (row + 0.5) / 4
-                    circles.append(f"M{cx - 1.7:.1f} {cy:.1f}a1.7 1.7 0 1 0 3.4 0a1.7 1.7 0 1 0-3.4 0")
+                    circles.append(f"M{cx - 2.2:.1f} {cy:.1f}a2.2 2.2 0 1 0 4.4 0a2.2 2.2 0 1 0-4.4 0")
     rest = "".join(" " if BRAILLE <= ord(c) < BRAILLE + 256 else c for c in text)
     kept = match[0].replace(f">{escaped}<", f">{html.escape(rest).replace(' ', '&#160;')}<") if rest.strip() else ""
     return f'<path class="{style}" d="{"".join(circles)}"/>{kept}'
@@ -93,7 +94,9 @@ def to_png(path: Path) -> Path | None:
     except ImportError:
         return None
     image = path.with_suffix(".png")
-    image.write_bytes(bytes(resvg_py.svg_to_bytes(svg_string=path.read_text(encoding="utf-8"), font_family="DejaVu Sans Mono")))
+    image.write_bytes(
+        bytes(resvg_py.svg_to_bytes(svg_string=path.read_text(encoding="utf-8"), font_family="DejaVu Sans Mono"))
+    )
     return image
 
 

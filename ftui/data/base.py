@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -81,10 +82,10 @@ def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
         raise BaseError(f"{model.base}: a hub id needs model.revision, the commit it was taken from")
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    from huggingface_hub.utils import logging
+    from huggingface_hub.utils import logging as hub_logging
 
     # Standard error carries sentences for people; the library's retries are summed up in one of ours.
-    logging.set_verbosity(logging.ERROR)
+    hub_logging.set_verbosity(logging.ERROR)
 
     def snapshot(*, cached: bool) -> Path:
         found = snapshot_download(

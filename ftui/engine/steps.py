@@ -68,7 +68,7 @@ class OpenTest:
 
 
 @dataclass(frozen=True)
-class TestRun:
+class EvaluateOnTest:
     run: str
     phase: str = "evaluation"
 
@@ -98,7 +98,7 @@ Step = (
     | LeaveOut
     | StopRun
     | OpenTest
-    | TestRun
+    | EvaluateOnTest
     | WriteReport
     | Export
     | Close
@@ -195,7 +195,7 @@ def _conclude(state: Campaign, situation: Situation) -> list[Step]:
             return [OpenTest(new, reason)]
         free = situation.free_places
         startable = [run for run in untested if f"test:{run.id}" not in live]
-        return [TestRun(run.id) for run in startable[:free]]
+        return [EvaluateOnTest(run.id) for run in startable[:free]]
     if "report" in live or any(key.startswith("export:") for key in live):
         return []
     if report_is_stale(state):

@@ -22,6 +22,7 @@ from ftui.engine.lock import SupervisorLock
 from ftui.engine.placement import Place, places
 from ftui.engine.steps import (
     Close,
+    EvaluateOnTest,
     Export,
     LeaveOut,
     OpenTest,
@@ -32,7 +33,6 @@ from ftui.engine.steps import (
     StartRun,
     Step,
     StopRun,
-    TestRun,
     WriteReport,
     next_steps,
 )
@@ -253,7 +253,7 @@ class Supervisor:
                 case OpenTest():
                     opening = len(self.state.test_openings) + 1
                     self._say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
-                case TestRun():
+                case EvaluateOnTest():
                     place = self._free_place()
                     folder = self.files.run(step.run).root
                     self._start(f"test:{step.run}", train_command("test", folder, read_settings(folder), place), place)

@@ -28,7 +28,7 @@ def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dic
     update = Spread(steady["seconds_per_update"], steady["seconds_low"], steady["seconds_high"])
     validation = _once(evaluation["seconds_whole_split"])
     checkpoint = _once(passed["checkpoint"].seconds)
-    start = _once(passed["load"].seconds)
+    start = _once(passed["load"].facts["start_seconds"])  # interpreter and imports included
     measured = own_batches(plan, data).examples_per_update
     durations = {}
     for variant in (BASE, CONTROL, *(v.id for v in plan.variants)):

@@ -145,5 +145,5 @@ def _about_machine(report: Report) -> list[str]:
     if len(report.environments) > 1:
         found.append(f"Runs were made in {len(report.environments)} different environments; see their versions.")
     if report.faults:
-        found.append(f"{len(report.faults)} faults of the host or of ftui happened; they are listed.")
+        found.append(f"Faults of the host or of ftui: {len(report.faults)}; they are listed.")
     return found

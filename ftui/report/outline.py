@@ -113,11 +113,11 @@ def _guardrails(report: Report) -> list[Block]:
     rows = [(name, row) for name, rows in judged for row in rows]
     blocks: list[Block] = [Heading(2, "What must not get worse")]
     if not rows:
-        asked = [
+        terms_asked = [
             f"{g.name}: {g.metric} of {g.slice}, tolerance {g.tolerance:g} against {g.reference}"
             for g in report.guardrails
         ]
-        return [*blocks, Paragraph("Not judged."), Bullets(asked)] if asked else []
+        return [*blocks, Paragraph("Not judged."), Bullets(terms_asked)] if terms_asked else []
     counts = {word: sum(row.state == word for _, row in rows) for word in ("holds", "broken", "cannot tell")}
     blocks.append(Paragraph("; ".join(f"{word}: {count}" for word, count in counts.items()) + "."))
     columns = ("slice", "candidate", "value", "reference", "difference", "interval", "state")
@@ -166,7 +166,7 @@ def _whole(report: Report) -> list[Block]:
 
 
 def _system_table(found: list[SystemMetrics]) -> Table:
-    columns = ("metric", "system", "mean ± spread", "each seed", "seeds", "gain over base")
+    columns = ("metric", "system", "mean ± spread", "each seed", "seeds", "difference to base")
     rows = []
     for metric in dict.fromkeys(name for system in found for name in system.metrics):
         for system in found:

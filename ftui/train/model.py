@@ -54,13 +54,7 @@ def prepare_model(task: Task, base: BaseFiles, method: Method, *, activation_che
     if method.kind == "lora":
         _require_modules(model, method)
         model = get_peft_model(model, lora_config(method))
-    untrained = [name for name in new if not any(name in trained for trained in _trainable_names(model))]
-    if untrained:
-        modules = sorted({name.rsplit(".", 1)[0] for name in untrained})
-        raise ModelError(
-            f"the base model has no {', '.join(untrained)}: they are random and method.save_modules does not train them; "
-            f"add {', '.join(repr(m) for m in modules)} to method.save_modules"
-        )
+        _require_named(model, method, new)
     return Prepared(model, base, new)
 
 
@@ -78,9 +72,21 @@ def lora_config(method: Method) -> LoraConfig:
     )
 
 
-def _trainable_names(model: nn.Module) -> list[str]:
-    # peft renames a saved module's parameters to "classifier.modules_to_save.default.weight".
-    return [n.replace(".modules_to_save.default", "") for n, p in model.named_parameters() if p.requires_grad]
+_SAVED = ".modules_to_save.default"
+"""What peft puts into the names of a module that is trained and saved whole."""
+
+
+def _require_named(model: nn.Module, method: Method, new: list[str]) -> None:
+    """What is trained whole is what the plan names: peft adds the task's head by itself, and a new head must not stay random."""
+    whole = {n.split(_SAVED)[0] for n, p in model.named_parameters() if p.requires_grad and _SAVED in n}
+    unnamed = sorted(
+        {m.rsplit(".", 1)[-1] for m in whole if not any(_matches(m, name) for name in method.save_modules)}
+        | {n.rsplit(".", 1)[0] for n in new if not any(_matches(n.rsplit(".", 1)[0], s) for s in method.save_modules)}
+    )
+    if unnamed:
+        names = ", ".join(repr(name) for name in unnamed)
+        why = "the base model has no trained one" if new else "this task trains it"
+        raise ModelError(f"method.save_modules does not name {names}, but {why}; add {names} to method.save_modules")
 
 
 def _require_modules(model: nn.Module, method: Method) -> None:

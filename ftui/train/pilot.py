@@ -6,10 +6,12 @@ A gate that fails says why; what depends on it is skipped with that reason. Each
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psutil
 import torch
 
 from ftui.plan.settings import RunSettings
@@ -87,6 +89,7 @@ def run_gates(settings: RunSettings, campaign: CampaignFiles, files: GateFiles) 
     with keeper.gate("load") as facts:
         shop = set_up(settings, campaign)
         facts.update(shop.prepared.facts())
+        facts["start_seconds"] = time.time() - psutil.Process().create_time()
     shape = {"micro_batch": training.micro_batch, "accumulation": training.accumulation}
     updates = update_examples(settings)
     shop.model.train()

@@ -32,7 +32,7 @@ class FtuiApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_class(self.ascii_only, "-ascii")
-        self.push_screen(HomeScreen())
+        self.push_screen(HomeScreen(self.campaign))
         if self.campaign is not None:
             from ftui.ui.screens.monitor import MonitorScreen
 

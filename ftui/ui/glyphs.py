@@ -25,14 +25,14 @@ class Glyphs:
     across_tick: str
     dash: str
     more: str
-    parts: str
-    """Ends of a bar, from thin to nearly full; empty where there are none."""
+    half: str
+    """Half of `full`, empty where there is none."""
     levels: str
     """Bars of rising height."""
     braille: bool
 
 
-UNICODE = Glyphs("▸", "◆", "●", "×", "█", "─", "│", "┤", "└", "─", "┬", "–", "…", "▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█", True)
+UNICODE = Glyphs("▸", "◆", "●", "×", "━", "─", "│", "┤", "└", "─", "┬", "–", "…", "╸", "▁▂▃▄▅▆▇█", True)
 ASCII = Glyphs(">", "*", "o", "x", "#", "-", "|", "+", "+", "-", "+", "-", "~", "", "_.-=+*#%", False)
 
 
@@ -47,13 +47,10 @@ def glyphs(ascii_only: bool) -> Glyphs:
 
 
 def bar(share: float, width: int, shown: Glyphs) -> str:
-    """A horizontal bar, `share` of `width` cells full, to an eighth of a cell; a share above 0 is always seen."""
-    eighths = min(1.0, max(0.0, share)) * width * 8
-    full, rest = divmod(max(round(eighths), 1 if share > 0 else 0), 8)
-    if shown.parts:
-        end = shown.parts[rest - 1] if rest else ""
-    else:
-        end = shown.full if rest >= 4 or (rest and not full) else ""
+    """A horizontal bar, `share` of `width` cells full, to half a cell; a share above 0 is always seen."""
+    halves = min(1.0, max(0.0, share)) * width * 2
+    full, rest = divmod(max(round(halves), 1 if share > 0 else 0), 2)
+    end = (shown.half or shown.full) * rest
     return shown.full * full + end + shown.empty * (width - full - len(end))
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from textual.binding import Binding
 
 
-def key(id: str, keys: str, action: str, word: str, sentence: str, *, show: bool = False, display: str | None = None) -> Binding:
+def key(
+    id: str, keys: str, action: str, word: str, sentence: str, *, show: bool = False, display: str | None = None
+) -> Binding:
     """A binding as this app wants them: with an id, a word and a sentence."""
     return Binding(keys, action, word, show=show, key_display=display, tooltip=sentence, id=id)
 
@@ -46,8 +48,24 @@ MONITOR = (
     key("monitor.focus-6", "6", "focus_panel('log')", "log", "Go to the log"),
     key("monitor.next", "tab", "next_panel(1)", "next panel", "Next panel", display="Tab"),
     key("monitor.previous", "shift+tab", "next_panel(-1)", "panel before", "Panel before", display="Shift+Tab"),
-    key("monitor.full", "f,enter", "full", "full", "Show the focused panel alone; again to go back", show=True, display="f"),
-    key("monitor.mark", "space", "mark", "mark", "Mark the run; with marks, only marked runs are drawn", show=True, display="Space"),
+    key(
+        "monitor.full",
+        "f,enter",
+        "full",
+        "full",
+        "Show the focused panel alone; again to go back",
+        show=True,
+        display="f",
+    ),
+    key(
+        "monitor.mark",
+        "space",
+        "mark",
+        "mark",
+        "Mark the run; with marks, only marked runs are drawn",
+        show=True,
+        display="Space",
+    ),
     key("monitor.metric", "m", "metric", "metric", "Switch the chart: loss or validation metric", show=True),
     key("monitor.smoother", "s", "smooth(1)", "smooth", "Smooth the curves more", show=True),
     key("monitor.rougher", "S", "smooth(-1)", "smooth less", "Smooth the curves less"),
@@ -69,7 +87,9 @@ MONITOR = (
 REPORT = (
     key("report.down", "down,j", "scroll_lines(1)", "down", "One line down", display="↓ j"),
     key("report.up", "up,k", "scroll_lines(-1)", "up", "One line up", display="↑ k"),
-    key("report.page-down", "pagedown,space", "scroll_page(1)", "page down", "One page down", show=True, display="Space"),
+    key(
+        "report.page-down", "pagedown,space", "scroll_page(1)", "page down", "One page down", show=True, display="Space"
+    ),
     key("report.page-up", "pageup,b", "scroll_page(-1)", "page up", "One page up", show=True, display="b"),
     key("report.top", "home,g", "scroll_far(-1)", "top", "To the top", display="Home g"),
     key("report.bottom", "end,G", "scroll_far(1)", "bottom", "To the end", display="End G"),

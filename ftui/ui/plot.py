@@ -198,7 +198,7 @@ class Canvas:
         self.styles = np.zeros((rows, columns), dtype=np.int32)
 
     def curve(self, dots: NDArray[np.int32], style: int, *, over: bool = False) -> None:
-        """Add a curve's dots, from the upper left corner on. Dots of curves already there stay, in the new style; with `over` they give way."""
+        """Add a curve's dots from the upper left corner on. Dots already there stay, in the new style; with `over` they give way."""
         hit = dots > 0
         characters, styles = (a[: dots.shape[0], : dots.shape[1]] for a in (self.characters, self.styles))
         there = np.where(characters >= BRAILLE, characters - BRAILLE, 0)

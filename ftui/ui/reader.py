@@ -48,7 +48,7 @@ class TailReader(LineReader):
                     return
                 file.seek(start)
                 file.readline()
-                self._offset = file.tell()
+                pass
         except FileNotFoundError:
             return
 

@@ -49,7 +49,13 @@ def short_span(seconds: float | None) -> str:
         return f"{seconds:.0f}s"
     if seconds < 6000:
         return f"{seconds / 60:.0f}m"
-    return f"{seconds / 3600:.1f}h" if seconds < 36000 else f"{seconds / 3600:.0f}h" if seconds < 360000 else f"{seconds / 86400:.0f}d"
+    return (
+        f"{seconds / 3600:.1f}h"
+        if seconds < 36000
+        else f"{seconds / 3600:.0f}h"
+        if seconds < 360000
+        else f"{seconds / 86400:.0f}d"
+    )
 
 
 def money(amount: float, currency: str) -> str:

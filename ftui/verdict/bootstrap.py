@@ -16,6 +16,10 @@ seeds' differences, less what resampling the examples explains), and where it is
 - draws are spread from normal to Student tails with ν degrees of freedom, ν from F. Satterthwaite, "An approximate
   distribution of estimates of variance components", Biometrics Bulletin 2 (1946): ν = (S − 1) · (total / seeds' variance)².
   A Student variate is a normal one divided by √(χ²_ν / ν), so each draw's deviation is.
+A metric of every category (recall, say) pools the seeds' variance over the K categories, as one number from two seeds is hardly
+an estimate while eleven such numbers are; ν is then K times larger. Seeds are taken to move the log-odds of all categories
+alike, so a category with the value p gets a share in proportion to (p(1 − p))² (delta method): one that is nearly always
+recognised cannot vary like one that is recognised half the time. What varies more than that still shows in its own draws.
 With one seed nothing is known about seeds: the interval is about this seed's models, and the report says so.
 """
 
@@ -113,7 +117,7 @@ def compare(
         weights = _example_weights(random, min(rows, resamples - start), len(first))
         parts.append(np.stack([measure(variant[s], weights) - measure(reference[s], weights) for s in seeds]))
     resampled = np.concatenate(parts, axis=1)  # (S, B, M)
-    draws, seed_share = _joined(by_seed, resampled, seed_weights, spread)
+    draws, seed_share = _joined(by_seed, resampled, seed_weights, spread, observed.mean(axis=(0, 1)), first.labels)
     return Comparison(
         seeds=seeds,
         examples=len(first),
@@ -132,11 +136,21 @@ def _example_weights(random: np.random.Generator, rows: int, examples: int) -> F
     return np.bincount(cells, minlength=rows * examples).reshape(rows, examples).astype(np.float64)
 
 
-def _joined(by_seed: Floats, resampled: Floats, seed_weights: Floats, spread: Floats) -> tuple[Floats, Floats]:
+def _families(names: list[Column]) -> list[list[int]]:
+    """Positions of the columns that pool their seeds' variance: those of one metric."""
+    families: dict[str, list[int]] = {}
+    for position, (metric, _) in enumerate(names):
+        families.setdefault(metric, []).append(position)
+    return list(families.values())
+
+
+def _joined(
+    by_seed: Floats, resampled: Floats, seed_weights: Floats, spread: Floats, level: Floats, labels: tuple[str, ...]
+) -> tuple[Floats, Floats]:
     """Draws (B, M) over seeds and examples, and the seeds' share (M,) of their variance.
 
     `by_seed` (S, M) are the observed differences, `resampled` (S, B, M) those on resampled examples, `seed_weights` (B, S)
-    the drawn seeds' shares, `spread` (B,) uniform variates for the Student tails.
+    the drawn seeds' shares, `spread` (B,) uniform variates for the Student tails, `level` (M,) the metrics' mean values.
     """
     count = by_seed.shape[0]
     over_examples = resampled.mean(axis=0)
@@ -144,16 +158,21 @@ def _joined(by_seed: Floats, resampled: Floats, seed_weights: Floats, spread: Fl
         return over_examples, np.zeros(by_seed.shape[1])
     deviation = np.einsum("bs,sbm->bm", seed_weights, resampled) - over_examples
     interaction = (resampled - over_examples).var(axis=1).sum(axis=0) / (count - 1)
-    of_seeds = np.maximum(0.0, by_seed.var(axis=0, ddof=1) - interaction) / count
+    excess, movable = by_seed.var(axis=0, ddof=1) - interaction, (level * (1 - level)) ** 2
+    of_seeds, freedom = np.zeros_like(excess), np.ones_like(excess)
+    for family in _families(columns(labels)):
+        if movable[family].any():
+            of_seeds[family] = max(0.0, excess[family].sum() / movable[family].sum()) * movable[family] / count
+        freedom[family] = len(family) * (count - 1)
     scale = np.sqrt(_ratio(of_seeds, deviation.var(axis=0)))
     draws = over_examples + np.maximum(1.0, scale) * deviation
     total = draws.var(axis=0)
     share = _ratio(np.minimum(of_seeds, total), total)
     centre = draws.mean(axis=0)
+    freedom = _ratio(freedom, share**2)
     for column in np.flatnonzero(share > 0):
-        freedom = (count - 1) / share[column] ** 2
-        if freedom < 1000:  # beyond it, Student and normal tails differ by less than a resampling shows
-            tails = np.sqrt(freedom / stats.chi2.ppf(spread, freedom))
+        if freedom[column] < 1000:  # beyond it, Student and normal tails differ by less than a resampling shows
+            tails = np.sqrt(freedom[column] / stats.chi2.ppf(spread, freedom[column]))
             draws[:, column] = centre[column] + (draws[:, column] - centre[column]) * tails
     return draws, share
 

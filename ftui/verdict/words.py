@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from scipy import stats
+
 from ftui.plan.schema import WHOLE
 from ftui.verdict.model import Difference, GuardrailRow
 
@@ -65,9 +67,15 @@ def resolve_words(
         return "the difference lies too close to the limit for any realistic number of examples or seeds to settle it"
     ratio = (half / needed) ** 2
     if seed_share > 0.5:
-        more = max(seeds + 1, math.ceil(seeds * ratio))
-        return f"about {more} seeds instead of {seeds} ({assumption}; most of the spread comes from the seeds)"
+        enough = (s for s in range(seeds + 1, BEYOND) if half * _narrowing(seeds, s, seed_share) <= needed)
+        return f"about {next(enough, BEYOND)} seeds instead of {seeds} ({assumption}; most of the spread comes from the seeds)"
     return f"about {_rounded_up(examples * ratio):,} {of_what} instead of {examples:,} ({assumption})"
+
+
+def _narrowing(seeds: int, more: int, seed_share: float) -> float:
+    """Width of an interval with `more` seeds as a share of its width with `seeds`: root of the number, and Student's tails."""
+    now, then = (stats.t.ppf(0.975, (count - 1) / seed_share**2) / math.sqrt(count) for count in (seeds, more))
+    return float(then / now)
 
 
 def _rounded_up(value: float) -> int:

@@ -36,7 +36,19 @@ PLAN = Path(__file__).parents[2] / "campaigns" / "three-learning-rates" / "campa
 Until = Literal["planned", "launched", "gates", "running", "closed"]
 STAGES: tuple[Until, ...] = ("planned", "launched", "gates", "running", "closed")
 
-LABELS = ["auto", "banking", "credit_cards", "dining", "home", "kitchen", "out_of_scope", "small_talk", "travel", "utility", "work"]
+LABELS = [
+    "auto",
+    "banking",
+    "credit_cards",
+    "dining",
+    "home",
+    "kitchen",
+    "out_of_scope",
+    "small_talk",
+    "travel",
+    "utility",
+    "work",
+]
 DATA = DataVersion(hash="d1" * 8, train_examples=3200, validation_examples=880, test_examples=1100, labels=LABELS)
 UPDATES = 200
 FLOOR = {"control": 1.42, "half-rate": 1.71, "double-rate": 1.21}
@@ -80,7 +92,9 @@ def series_rows(run: PlannedRun, first: int, last: int, begun: datetime, every: 
             | {"targets": 16, "tokens": 180 + update % 7, "seconds": 0.3, "at": at}
         )
         if update % every == 0 or update == UPDATES:
-            rows.append({"k": "validation", "update": update, "metrics": metrics_at(run, update), "seconds": 2.1, "at": at})
+            rows.append(
+                {"k": "validation", "update": update, "metrics": metrics_at(run, update), "seconds": 2.1, "at": at}
+            )
             rows.append({"k": "checkpoint", "update": update, "bytes": 1_900_000, "seconds": 0.1, "at": at})
     return rows
 
@@ -92,7 +106,12 @@ def append_series(files: CampaignFiles, run: PlannedRun, rows: list[Row]) -> Non
 
 
 def build_campaign(
-    folder: Path, until: Until = "running", *, name: str = "three-learning-rates", updates: int = 120, side_by_side: int = 2
+    folder: Path,
+    until: Until = "running",
+    *,
+    name: str = "three-learning-rates",
+    updates: int = 120,
+    side_by_side: int = 2,
 ) -> Built:
     """Write a campaign below `folder`. `updates` is how far the running ones are, `side_by_side` how many they are."""
     stage = STAGES.index(until)
@@ -109,11 +128,18 @@ def build_campaign(
     clock = rental_clock(plan.rental, begun)
     digest = plan_hash(plan)
     journal.append(
-        "launched", 0, plan_hash=digest, plan=plan.content(), starts_at=stamp(clock.starts_at), ends_at=stamp(clock.ends_at)
+        "launched",
+        0,
+        plan_hash=digest,
+        plan=plan.content(),
+        starts_at=stamp(clock.starts_at),
+        ends_at=stamp(clock.ends_at),
     )
     journal.append("supervisor-started", 0, pid=4242, host="rented-host")
     journal.append("phase", 1, phase="preflight")
-    journal.append("data-ready", 4, data=DATA.model_dump(), findings=["3 texts occur in both train and test; dropped from train"])
+    journal.append(
+        "data-ready", 4, data=DATA.model_dump(), findings=["3 texts occur in both train and test; dropped from train"]
+    )
     replace_text(files.supervisor_log, f"{stamp(begun)} launched\n{stamp(begun)} data ready: 3,200 training examples\n")
     if stage == 1:
         return built
@@ -127,7 +153,9 @@ def build_campaign(
         replace_text(files.run(run.id).settings, dump_settings(settings))
         kind = "baseline" if run.variant == BASE else "train"
         about = {"number": run.number, "variant": run.variant, "seed": run.seed, "kind": kind, "priority": run.priority}
-        journal.append("queued", 41, run=run.id, **about, change=settings.change, because=settings.because, follows=None)
+        journal.append(
+            "queued", 41, run=run.id, **about, change=settings.change, because=settings.because, follows=None
+        )
     journal.append("phase", 42, phase="experiment")
     _write_runs(built, journal, closed=stage == 4, updates=updates, side_by_side=side_by_side)
     _write_machine(files, built.running or [runs[-1].id])
@@ -183,7 +211,13 @@ def _write_runs(built: Built, journal: _Clocked, *, closed: bool, updates: int, 
     seconds = 45.0
     for run in runs:
         begun = journal.begun + timedelta(seconds=seconds)
-        started = {"run": run.id, "attempt": 1, "pid": 4300 + run.number, "resumed_from": None, "placement": {"device": "cpu"}}
+        started = {
+            "run": run.id,
+            "attempt": 1,
+            "pid": 4300 + run.number,
+            "resumed_from": None,
+            "placement": {"device": "cpu"},
+        }
         if run.id in built.running:
             begun = now() - timedelta(seconds=0.3 * updates)
             journal.append("run-started", seconds, **started)
@@ -196,8 +230,12 @@ def _write_runs(built: Built, journal: _Clocked, *, closed: bool, updates: int, 
                 append_series(files, run, series_rows(run, 1, done, begun))
             _write_log(files, run, done)
             seconds += 8 if not done else 68
-            journal.append("run-ended", seconds, run=run.id, attempt=1, status="completed", cause=None, exit_code=0, updates=done)
-            write_outcome(files.run(run.id).outcome, "completed", updates=done, attempt=1, metrics=metrics_at(run, done))
+            journal.append(
+                "run-ended", seconds, run=run.id, attempt=1, status="completed", cause=None, exit_code=0, updates=done
+            )
+            write_outcome(
+                files.run(run.id).outcome, "completed", updates=done, attempt=1, metrics=metrics_at(run, done)
+            )
         seconds += 1
     if closed:
         _close(built, journal, seconds)
@@ -213,7 +251,9 @@ def _close(built: Built, journal: _Clocked, seconds: float) -> None:
         journal.append("test-ended", seconds, run=run.id, metrics=metrics, cause=None)
         seconds += 3
     best = next(run for run in runs if run.variant == "double-rate")
-    sentence = "double-rate is better than control by 0.08 macro-F1 (95 % interval 0.05 to 0.11); no guardrail is broken."
+    sentence = (
+        "double-rate is better than control by 0.08 macro-F1 (95 % interval 0.05 to 0.11); no guardrail is broken."
+    )
     journal.append("report", seconds + 1, verdict="supported", sentence=sentence, deliver=best.id)
     journal.append("phase", seconds + 2, phase="export")
     journal.append("export-started", seconds + 2, export=best.id, run=best.id)
@@ -246,7 +286,9 @@ def _write_machine(files: CampaignFiles, running: list[str]) -> None:
         for index in range(90):
             sample = Sample(
                 at=stamp(now() - timedelta(seconds=2 * (90 - index))),
-                host=HostSample(60 + 30 * float(np.sin(index / 6)), (3 << 30) + index * (4 << 20), 8 << 30, 21 << 30, 60 << 30),
+                host=HostSample(
+                    60 + 30 * float(np.sin(index / 6)), (3 << 30) + index * (4 << 20), 8 << 30, 21 << 30, 60 << 30
+                ),
                 gpus=[],
                 runs={run: ProcessSample(612 << 20, 99.0) for run in running},
             )

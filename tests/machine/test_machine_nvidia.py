@@ -23,11 +23,16 @@ def test_two_gpus_are_read_in_plain_units(nvml) -> None:
     assert not [name for name in fake.calls if "Process" in name]  # K32: pids of the library are never asked for
 
 
-def test_library_is_started_once(nvml) -> None:
+def test_library_is_started_once_and_again_after_an_error(nvml) -> None:
     fake, library = nvml(1), NvidiaLibrary()
     library.gpus()
     library.gpus()
     assert fake.calls.count("nvmlInit") == 1
+    fake.fail["nvmlDeviceGetCount"] = fake.NVMLError("Driver was reloaded")
+    library.gpus()
+    fake.fail.clear()
+    library.gpus()
+    assert fake.calls.count("nvmlInit") == 2
 
 
 @pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetMemoryInfo"])

@@ -22,7 +22,11 @@ class FtuiScreen(Screen[None]):
         """Actions for the palette: word, sentence, and what to call."""
         for binding in (*self.KEYS, *keys.EVERYWHERE):
             if binding.id not in ("app.palette", "app.back"):
-                yield f"{binding.description} ({keys.shown_key(binding)})", binding.tooltip, self._caller(binding.action)
+                yield (
+                    f"{binding.description} ({keys.shown_key(binding)})",
+                    binding.tooltip,
+                    self._caller(binding.action),
+                )
 
     def _caller(self, action: str) -> Any:
         async def call() -> None:

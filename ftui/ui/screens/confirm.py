@@ -30,7 +30,11 @@ class TypedConfirmation(ModalScreen[bool]):
             box.border_title = self._title
             box.border_subtitle = "Enter confirm  Esc cancel"
             yield Static(Text(self._consequence))
-            yield Static(Text.assemble(("Type ", STYLES["muted"]), (self._word, STYLES["bright"]), (" to confirm:", STYLES["muted"])))
+            yield Static(
+                Text.assemble(
+                    ("Type ", STYLES["muted"]), (self._word, STYLES["bright"]), (" to confirm:", STYLES["muted"])
+                )
+            )
             yield Input(compact=True)
             yield Static("", id="answer", markup=False)
 

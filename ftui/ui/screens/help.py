@@ -28,7 +28,9 @@ class KeyList(Panel):
         for heading, bindings in self._groups:
             lines += [*([Text("")] if lines else []), Text(heading, STYLES["bright"])]
             lines += [
-                Text.assemble((f"  {pad(keys.shown_key(b), 10)}  ", STYLES["busy"]), (b.tooltip, STYLES["text"]), no_wrap=True)
+                Text.assemble(
+                    (f"  {pad(keys.shown_key(b), 10)}  ", STYLES["busy"]), (b.tooltip, STYLES["text"]), no_wrap=True
+                )
                 for b in bindings
             ]
         return None, lines

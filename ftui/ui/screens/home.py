@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
+from ftui.plan.load import PlanError, load_plan
 from ftui.record.journal import now, read_journal
 from ftui.record.layout import CampaignFiles, campaign_folders, known_campaigns
 from ftui.record.state import Campaign, fold
@@ -21,6 +22,7 @@ from ftui.ui.glyphs import bar
 from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.summary import ROLE_OF_VERDICT, price, runs_ended, spent_hours, standing
 from ftui.ui.theme import STYLES
+from ftui.ui.widgets.about import AboutPanel, Found
 from ftui.ui.widgets.lines import KeyLine, StatusLine
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import money, span
@@ -38,16 +40,6 @@ COLUMNS = (
     Column("verdict", "verdict", 13, priority=2),
     Column("sentence", "", 30, priority=6, grows=120),
 )
-
-
-@dataclass(frozen=True)
-class Found:
-    """A campaign on the list; `problem` says why it could not be read."""
-
-    files: CampaignFiles
-    state: Campaign
-    alive: bool
-    problem: str | None = None
 
 
 @dataclass
@@ -82,7 +74,12 @@ class CampaignList(Panel):
             return None, [Text("looking for campaigns", STYLES["muted"])]
         if not self.found:
             looked = " and ".join(str(folder) for folder in campaign_folders())
-            lines = ("No campaign here yet.", "", "`ftui new NAME` writes a commented plan to start from.", f"Looked in {looked}.")
+            lines = (
+                "No campaign here yet.",
+                "",
+                "`ftui new NAME` writes a commented plan to start from.",
+                f"Looked in {looked}.",
+            )
             return None, [Text(line, STYLES["muted"]) for line in lines]
         bar_width = next((w for c, w in fit_columns(COLUMNS, width) if c.key == "bar"), 8)
         rows = [self._row(found, bar_width) for found in self.found]
@@ -92,7 +89,11 @@ class CampaignList(Panel):
     def _row(self, found: Found, bar_width: int) -> Row:
         state, stands = found.state, standing(found.state, found.alive)
         if found.problem:
-            return {"name": Cell(found.files.name), "state": Cell("unreadable", "bad"), "sentence": Cell(found.problem, "bad")}
+            return {
+                "name": Cell(found.files.name),
+                "state": Cell("unreadable", "bad"),
+                "sentence": Cell(found.problem, "bad"),
+            }
         done, total = runs_ended(state)
         cost = price(state)
         spent = spent_hours(state, self.moment)
@@ -123,13 +124,21 @@ class HomeScreen(FtuiScreen):
     BINDINGS: ClassVar[list[BindingType]] = list(keys.HOME)
     name_for_help = "Campaigns"
 
+    def __init__(self, opened: CampaignFiles | None = None) -> None:
+        super().__init__()
+        self._opened = opened
+        """A campaign that was named when the app was started: listed even where nobody would look for it."""
+
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
         yield CampaignList(id="campaigns")
+        yield AboutPanel(id="about")
         yield KeyLine((*keys.HOME, *keys.EVERYWHERE))
 
     def on_mount(self) -> None:
-        self.query_one(StatusLine).show([("ftui", "bright"), ("  from a written hypothesis to a defensible fine-tune", "muted")])
+        self.query_one(StatusLine).show(
+            [("ftui", "bright"), ("  from a written hypothesis to a defensible fine-tune", "muted")]
+        )
         self.query_one(CampaignList).focus()
         self.call_after_refresh(self.load)
         self.set_interval(RELOAD_SECONDS, self._reload_if_seen)
@@ -144,11 +153,21 @@ class HomeScreen(FtuiScreen):
     @work(thread=True, exclusive=True)
     def load(self) -> None:
         """Read all journals and post the list."""
-        self.post_message(CampaignsRead([_read(files) for files in known_campaigns()]))
+        known = known_campaigns()
+        if self._opened is not None and self._opened not in known:
+            known.append(self._opened)
+        self.post_message(CampaignsRead([_read(files) for files in known]))
 
     @on(CampaignsRead)
     def show_campaigns(self, message: CampaignsRead) -> None:
-        self.query_one(CampaignList).show(message.found, now())
+        campaigns = self.query_one(CampaignList)
+        campaigns.styles.height = min(max(2, len(message.found)) + 3, max(6, self.size.height // 2))
+        campaigns.show(message.found, now())
+        self.show_about()
+
+    @on(Panel.CursorMoved, "#campaigns")
+    def show_about(self) -> None:
+        self.query_one(AboutPanel).show(self.query_one(CampaignList).selected)
 
     @property
     def _chosen(self) -> CampaignFiles | None:
@@ -168,7 +187,9 @@ class HomeScreen(FtuiScreen):
             self.app.push_screen(ReportScreen(self._chosen))
 
     def action_new(self) -> None:
-        self.notify("`ftui new NAME` writes a commented plan and opens it in your editor.", title="A new campaign", markup=False)
+        self.notify(
+            "`ftui new NAME` writes a commented plan and opens it in your editor.", title="A new campaign", markup=False
+        )
 
     def action_reload(self) -> None:
         self.load()
@@ -195,6 +216,11 @@ def _read(files: CampaignFiles) -> Found:
     from ftui.engine.client import supervisor_alive
 
     try:
-        return Found(files, fold(read_journal(files.journal)), supervisor_alive(files))
+        state = fold(read_journal(files.journal))
+        return Found(files, state, supervisor_alive(files), state.plan or load_plan(files.root))
+    except PlanError as error:
+        count = len(error.problems)
+        more = f" (and {count - 1} more; `ftui check {files.name}` lists them)" if count > 1 else ""
+        return Found(files, Campaign(), False, problem=f"{error.problems[0]}{more}")
     except Exception as error:  # one unreadable campaign must not hide the others
-        return Found(files, Campaign(), False, f"{type(error).__name__}: {error}")
+        return Found(files, Campaign(), False, problem=f"{type(error).__name__}: {error}")

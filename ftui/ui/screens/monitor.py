@@ -164,7 +164,9 @@ class MonitorScreen(FtuiScreen):
         right: list[Part] = []
         if self.state.clock:
             seconds = self.state.clock.left(moment).total_seconds()
-            right.append((f"ends in {span(seconds)}" if seconds > 0 else "rental ended", "warn" if seconds < 3600 else "text"))
+            right.append(
+                (f"ends in {span(seconds)}" if seconds > 0 else "rental ended", "warn" if seconds < 3600 else "text")
+            )
             if (cost := price(self.state)) and not stands.hint:
                 right.append((f"  {money(spent_hours(self.state, moment) * cost[0], cost[1])}", "muted"))
         self.query_one("#status", StatusLine).show(left, right)
@@ -189,7 +191,9 @@ class MonitorScreen(FtuiScreen):
         over = x_extent([*loss, *scores])
         front = runs.selected.run.id if runs.selected else None
         shown = [(f"Validation {name}", scores), ("Loss", loss)]
-        for selector, (title, curves) in zip(("#chart", "#second"), shown if self.metric_first else shown[::-1], strict=True):
+        for selector, (title, curves) in zip(
+            ("#chart", "#second"), shown if self.metric_first else shown[::-1], strict=True
+        ):
             chart = self.query_one(selector, LineChart)
             chart.border_title = Content(f"2 {title}" if selector == "#chart" else title)
             chart.look(self.view)
@@ -359,6 +363,8 @@ class MonitorScreen(FtuiScreen):
         try:
             request_stop(self.files, run, "app")
         except Exception as error:
-            self.app.call_from_thread(self.notify, f"the wish could not be left: {error}", severity="error", markup=False)
+            self.app.call_from_thread(
+                self.notify, f"the wish could not be left: {error}", severity="error", markup=False
+            )
             return
         self.app.call_from_thread(self.notify, f"{run} is asked to stop", markup=False)

@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Markdown
 
 from ftui.record.layout import CampaignFiles
+from ftui.record.text import safe
 from ftui.ui import keys
 from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.widgets.lines import KeyLine, StatusLine
@@ -41,14 +42,14 @@ class ReportScreen(FtuiScreen):
     @work(thread=True, exclusive=True)
     def load(self) -> None:
         """Read the report and hand its text to the screen."""
-        from ftui.report.build import load_report
+        from ftui.report.build import ReportError, load_report
         from ftui.report.markdown import to_markdown
 
         try:
             report = load_report(self.files)
             text = to_markdown(report) if report else "No report yet. It is written when the campaign closes."
-        except (OSError, ValueError, KeyError) as error:
-            text = f"The report cannot be read: `{error}`"
+        except ReportError as error:
+            text = f"The report cannot be read.\n\n    {safe(str(error))}"
         self.app.call_from_thread(self.query_one(Markdown).update, text)
 
     @property

@@ -97,7 +97,9 @@ class LineChart(Widget, can_focus=True):
             parts.append("log")
         if self.view.zoomed and self._extent:
             left, right = self.view.window(*self._extent)
-            parts.append(f"{self._x_label(left)}–{self._x_label(right)}" if self.glyphs.braille else f"{left:.4g}-{right:.4g}")
+            parts.append(
+                f"{self._x_label(left)}–{self._x_label(right)}" if self.glyphs.braille else f"{left:.4g}-{right:.4g}"
+            )
             if not self.view.follow:
                 parts.append("not following")
         return "  ".join(parts)
@@ -123,7 +125,9 @@ class LineChart(Widget, can_focus=True):
         columns = width - LEFT - RIGHT
         ordered = sorted(self.curves, key=lambda c: c.key == self.front)
         reduced = [self._reduce(curve, x0, x1, columns * 2) for curve in ordered]
-        values = plot.extent([c for pair in reduced for c in pair if c is not None] + self._points_extent(ordered, x0, x1))
+        values = plot.extent(
+            [c for pair in reduced for c in pair if c is not None] + self._points_extent(ordered, x0, x1)
+        )
         if values is None:
             text = "no positive values to draw on a log axis" if self.view.log_y else "no finite values in view"
             return [Strip([Segment(cut(text, width), STYLES["warn"])]).adjust_cell_length(width)]
@@ -137,13 +141,17 @@ class LineChart(Widget, can_focus=True):
             styles.append(Style(color=curve.colour))
             line = raw if smooth is None else smooth
             if line is not None:
-                canvas.curve(plot.braille(plot.raster(line, *values, rows * 4)), len(styles) - 1, over=smooth is not None)
+                canvas.curve(
+                    plot.braille(plot.raster(line, *values, rows * 4)), len(styles) - 1, over=smooth is not None
+                )
         if not self.glyphs.braille:
             canvas.to_ascii()
         self._mark(canvas, ordered, styles, (x0, x1), values)
         return self._with_axes(canvas, styles, (x0, x1), values) + legend
 
-    def _reduce(self, curve: Curve, x0: float, x1: float, columns: int) -> tuple[plot.Columns | None, plot.Columns | None]:
+    def _reduce(
+        self, curve: Curve, x0: float, x1: float, columns: int
+    ) -> tuple[plot.Columns | None, plot.Columns | None]:
         """The raw and, with smoothing, the smoothed curve as pixel columns."""
         if not len(curve.x):
             if len(curve.point_x) < 2:
@@ -212,7 +220,9 @@ class LineChart(Widget, can_focus=True):
             line = self._smooth(curve) if self.view.weight else curve.y
             seen = np.flatnonzero((curve.x >= x0) & (curve.x <= x1) & np.isfinite(self._y(line)))
             if len(seen):
-                self._letter(canvas, curve.letter, cell(float(curve.x[seen[-1]]), float(self._y(line)[seen[-1]])), style, taken)
+                self._letter(
+                    canvas, curve.letter, cell(float(curve.x[seen[-1]]), float(self._y(line)[seen[-1]])), style, taken
+                )
 
     @staticmethod
     def _letter(canvas: plot.Canvas, letter: str, at: tuple[int, int], style: int, taken: set[tuple[int, int]]) -> None:

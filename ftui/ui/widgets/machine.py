@@ -35,15 +35,15 @@ class MachinePanel(Panel):
             return None, [Text("no sample yet; the supervisor takes them", STYLES["muted"])]
         sample, lines = self.samples[-1], []
         for position, gpu in enumerate(sample.gpus):
-            loads = [
-                s.gpus[position].utilisation_percent or 0.0 for s in self.samples if position < len(s.gpus)
-            ]
+            loads = [s.gpus[position].utilisation_percent or 0.0 for s in self.samples if position < len(s.gpus)]
             extra = [
                 f"{gpu.temperature_c:.0f} °C" if gpu.temperature_c is not None else "",
                 f"{gpu.watts:.0f} W" if gpu.watts is not None else "",
                 gpu.name,
             ]
-            lines.append(self._load(f"gpu {gpu.index}", gpu.utilisation_percent, loads, width, "  ".join(filter(None, extra))))
+            lines.append(
+                self._load(f"gpu {gpu.index}", gpu.utilisation_percent, loads, width, "  ".join(filter(None, extra)))
+            )
             lines.append(self._share("memory", gpu.memory_used, gpu.memory_total, width))
         host = sample.host
         lines.append(self._load("cpu", host.cpu_percent, [s.host.cpu_percent for s in self.samples], width, ""))
@@ -51,7 +51,13 @@ class MachinePanel(Panel):
         lines.append(self._share("disk", host.disk_total - host.disk_free, host.disk_total, width))
         for run, process in sample.runs.items():
             name = pad(run, max(10, min(26, width - 18)))
-            lines.append(_line((name, "text"), (f" {gib(process.rss_bytes):>8}", "text"), (f" {process.cpu_percent:4.0f} %", "muted")))
+            lines.append(
+                _line(
+                    (name, "text"),
+                    (f" {gib(process.rss_bytes):>8}", "text"),
+                    (f" {process.cpu_percent:4.0f} %", "muted"),
+                )
+            )
         return None, lines
 
     def _load(self, name: str, percent: float | None, history: list[float], width: int, extra: str) -> Text:
@@ -61,7 +67,9 @@ class MachinePanel(Panel):
         shown = sparkline(history, space, self.glyphs)
         value = "   –  " if percent is None else f"{percent:4.0f} %"
         tail = cut(extra, width - 16 - space - 1) if width >= 50 else ""
-        return _line((pad(name, 7), "muted"), (f" {value} ", "bright"), (f" {pad(shown, space)}", "busy"), (f" {tail}", "muted"))
+        return _line(
+            (pad(name, 7), "muted"), (f" {value} ", "bright"), (f" {pad(shown, space)}", "busy"), (f" {tail}", "muted")
+        )
 
     def _share(self, name: str, used: int, total: int, width: int) -> Text:
         size = used_of(used, total)

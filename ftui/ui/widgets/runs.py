@@ -47,7 +47,13 @@ class RunsPanel(Panel):
     def selected(self) -> RunSummary | None:
         return self.summaries[self.cursor] if self.cursor < len(self.summaries) else None
 
-    def show(self, summaries: Sequence[RunSummary], letters: Mapping[str, tuple[str, str]], metric_name: str, moment: datetime) -> None:
+    def show(
+        self,
+        summaries: Sequence[RunSummary],
+        letters: Mapping[str, tuple[str, str]],
+        metric_name: str,
+        moment: datetime,
+    ) -> None:
         """Replace the rows; the cursor stays on its run. `letters` are letter and colour in the chart, by run."""
         chosen = self.selected.run.id if self.selected else _first_to_look_at(summaries)
         self.summaries, self.letters, self.moment = list(summaries), letters, moment

@@ -1,0 +1,20 @@
+"""What all tests share: an offline, single-threaded environment and one tiny model for the whole session."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny random model with dropout."""
+    from tests.builders.tiny import tiny_model
+
+    return tiny_model(tmp_path_factory.mktemp("model"))

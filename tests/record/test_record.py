@@ -1,0 +1,132 @@
+"""The journal folds from any prefix, series are cut back to a checkpoint, names and texts are safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ftui.plan.load import load_plan, plan_hash
+from ftui.record.journal import Journal, read_journal
+from ftui.record.layout import CampaignFiles, find_campaign
+from ftui.record.requests import pending_requests, put_request
+from ftui.record.series import Curve, CurveReader, cut_series_after, read_series, series_writer
+from ftui.record.state import fold
+from ftui.record.text import safe
+
+SEED_CASE = Path(__file__).parents[2] / "campaigns" / "three-learning-rates"
+
+
+def journal_of_a_resumed_run(path: Path) -> None:
+    plan = load_plan(SEED_CASE)
+    journal = Journal(path, "supervisor")
+    journal.append(
+        "launched",
+        plan_hash=plan_hash(plan),
+        plan=plan.content(),
+        starts_at="2026-12-01T09:00:00+00:00",
+        ends_at="2026-12-04T09:00:00+00:00",
+    )
+    journal.append("supervisor-started", pid=1, host="h")
+    journal.append("phase", phase="experiment")
+    queued = {
+        "number": 3,
+        "variant": "control",
+        "seed": 17,
+        "kind": "train",
+        "priority": 1,
+        "change": {},
+        "because": "b",
+        "follows": None,
+    }
+    journal.append("queued", run="r003-control-s17", **queued)
+    for attempt, status in ((1, "lost"), (2, "completed")):
+        journal.append(
+            "run-started", run="r003-control-s17", attempt=attempt, pid=9, resumed_from=50 * (attempt - 1), placement={}
+        )
+        journal.append(
+            "run-ended",
+            run="r003-control-s17",
+            attempt=attempt,
+            status=status,
+            cause="killed" if attempt == 1 else None,
+            exit_code=0,
+            updates=200,
+        )
+        if attempt == 1:
+            journal.append("queued", run="r003-control-s17", **queued)
+    journal.append("an event of a later version", anything=1)
+    journal.append("phase", phase="closed")
+
+
+def test_every_prefix_of_a_journal_gives_a_state(tmp_path: Path) -> None:
+    journal_of_a_resumed_run(tmp_path / "journal.jsonl")
+    rows = read_journal(tmp_path / "journal.jsonl")
+    for length in range(len(rows) + 1):
+        fold(rows[:length])
+    state = fold(rows)
+    run = state.runs["r003-control-s17"]
+    assert run.status == "completed" and run.cause is None
+    assert [(a.status, a.cause, a.resumed_from) for a in run.attempts] == [
+        ("lost", "killed", 0),
+        ("completed", None, 50),
+    ]
+    assert state.closed
+
+
+def test_folding_in_pieces_equals_folding_at_once(tmp_path: Path) -> None:
+    journal_of_a_resumed_run(tmp_path / "journal.jsonl")
+    rows = read_journal(tmp_path / "journal.jsonl")
+    state = fold(rows[:4])
+    for row in rows[4:]:
+        fold([row], state)
+    assert state == fold(rows)
+
+
+def test_a_series_is_cut_back_to_its_checkpoint_and_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "series.jsonl"
+    with series_writer(path) as writer:
+        for update in range(1, 8):
+            writer.write(
+                {"k": "update", "update": update, "loss": 1.0, "lr": 0.1, "grad_norm": 1.0, "seconds": 0.1, "at": "t"}
+            )
+    reader = CurveReader(path)
+    assert reader.read()[0].updates == list(range(1, 8))
+    assert cut_series_after(path, 4) == 3
+    assert [row["update"] for row in read_series(path)] == [1, 2, 3, 4]
+    assert reader.read()[0].updates == [1, 2, 3, 4]
+
+
+def test_a_metric_that_appears_late_has_gaps_before_it() -> None:
+    curve = Curve()
+    curve.add(
+        [
+            {"k": "validation", "update": 1, "metrics": {"loss": 1.0}},
+            {"k": "validation", "update": 2, "metrics": {"loss": 0.5, "f1": 0.9}},
+        ]
+    )
+    assert len(curve.validation["f1"]) == 2 and curve.validation["f1"][1] == 0.9
+
+
+def test_requests_come_in_order_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    first = put_request(tmp_path, "stop-run", run="r001-base-s17", by="app")
+    second = put_request(tmp_path, "stop-campaign", by="cli")
+    (tmp_path / "zzz.json").write_text("{")
+    found = [request for _, request in pending_requests(tmp_path)]
+    assert found[:2] == [first, second]
+    assert isinstance(found[2], str) and "zzz.json is no request" in found[2]
+
+
+def test_a_campaign_is_found_by_directory_or_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "campaigns" / "mine").mkdir(parents=True)
+    (tmp_path / "campaigns" / "mine" / "campaign.toml").touch()
+    assert find_campaign("mine") == find_campaign("campaigns/mine") == CampaignFiles(tmp_path / "campaigns" / "mine")
+    with pytest.raises(FileNotFoundError, match="no such campaign, neither a directory nor a name under campaigns"):
+        find_campaign("yours")
+
+
+def test_control_characters_are_shown_and_never_sent() -> None:
+    text = safe("a\x1b[31mred\x1b[0m\x07\x00\u202eb\t\u200b\n예")
+    assert text == "ared\\x07\\x00\\u202eb  \\u200b\\x0a예"
+    assert len(safe("x" * 10_000_000, 100)) == 100

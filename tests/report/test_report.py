@@ -1,0 +1,289 @@
+"""The report holds what the record holds, whatever became of the campaign, and writes nothing while it reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from ftui.record.journal import Journal
+from ftui.record.layout import CampaignFiles
+from ftui.report.build import ReportError, build_report, load_report
+from ftui.report.markdown import escaped, to_markdown
+from ftui.report.model import Report
+from ftui.report.runs import thinned
+from ftui.report.text import to_text
+from ftui.report.write import write_report
+from tests.builders import record as builders
+from tests.builders.record import LABELS, SKILLS, Record
+
+SCENARIOS: list[Callable[[Path], Record]] = [
+    builders.never_launched,
+    builders.failed_gate,
+    builders.closed,
+    builders.diverged,
+    builders.killed_and_resumed,
+]
+
+BLOCKED = """
+import sys
+class Wall:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "transformers", "peft", "accelerate", "textual", "sklearn"):
+            raise ImportError(f"{name} must not be needed")
+sys.meta_path.insert(0, Wall())
+"""
+
+
+def snapshot(root: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else "folder"
+        for p in sorted(root.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_stage_gives_a_report_that_reads_back_equal(tmp_path: Path, scenario: Callable[[Path], Record]) -> None:
+    record = scenario(tmp_path / "c")
+    report = write_report(record.files)
+    assert load_report(record.files) == report
+    for text in (to_markdown(report), to_text(report), to_text(report, 80)):
+        assert report.verdict.word in text.lower()
+        assert "A larger step" in text
+    assert record.files.report_markdown.read_text(encoding="utf-8") == to_markdown(report)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_building_and_loading_write_nothing_and_repeat_exactly(
+    tmp_path: Path, scenario: Callable[[Path], Record]
+) -> None:
+    record = scenario(tmp_path / "c")
+    before = snapshot(record.root)
+    first, second = build_report(record.files), build_report(record.files)
+    assert load_report(record.files) is None
+    assert first.model_dump_json() == second.model_dump_json()
+    assert snapshot(record.root) == before
+    write_report(record.files)
+    written = record.files.report_json.read_bytes()
+    write_report(record.files)
+    assert record.files.report_json.read_bytes() == written
+
+
+def test_closed_campaign_shows_its_evidence(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    report = build_report(record.files)
+    best = record.run_id("double-rate", 18)
+    assert (report.verdict.word, report.verdict.choice, report.deliver) == ("supported", "double-rate", best)
+    test = {s.system: s for s in report.systems if s.split == "test"}
+    assert {name: s.metrics["accuracy"].mean for name, s in test.items()} == pytest.approx(SKILLS)
+    assert test["double-rate"].gain_over_base["accuracy"].mean == pytest.approx(SKILLS["double-rate"] - SKILLS["base"])
+    assert test["base"].metrics["accuracy"].by_seed.keys() == {"17", "18"}
+    recall = {(row.system, row.category): row.recall.mean for row in report.categories}
+    assert recall == {(system, label): pytest.approx(skill) for system, skill in SKILLS.items() for label in LABELS}
+    control = next(row for row in report.confusions if (row.system, row.category) == ("control", LABELS[0]))
+    assert (control.wrong, control.of, control.taken_for) == (80, 200, [(LABELS[1], 80)])  # 40 of 100, in two seeds
+    assert report.batches[0].sentences[0].startswith("2 × 8 × 1 = 16 examples per update")
+    assert sum(p.planned_hours for p in report.rental.phases) == 15
+    assert report.model.found["base_sha256"] == "5a" * 32
+    assert len(report.environments) == 1 and len(report.environments[0].runs) == 8
+    assert report.artefacts[0].verified and report.artefacts[0].manifest["run"] == best
+    assert [opening.opening for opening in report.test_openings] == [1]
+    assert report.data is not None and report.data.findings == ["train.jsonl:7: repeats line 3"]
+    assert any("2 seeds" in limit for limit in report.limits)
+
+
+def test_best_seed_is_chosen_by_validation_not_by_test(tmp_path: Path) -> None:
+    """Seed 18 is better on validation by construction (0.518 against 0.517), seed 17 on the test set."""
+    skills = {**SKILLS, ("double-rate", 17): 0.82, ("double-rate", 18): 0.8}
+    record = builders.closed(tmp_path / "c", skills)
+    report = build_report(record.files)
+    assert report.deliver == record.run_id("double-rate", 18)
+    double = next(s for s in report.systems if (s.system, s.split) == ("double-rate", "test")).metrics["accuracy"]
+    assert double.by_seed == pytest.approx({"17": 0.82, "18": 0.8})
+    assert double.mean == pytest.approx(0.81)
+    assert double.spread == pytest.approx(0.02 / 2**0.5)  # two values d apart have a standard deviation of d / √2
+
+
+def test_markdown_holds_everything_a_reader_asks_for(tmp_path: Path) -> None:
+    report = build_report(builders.closed(tmp_path / "c").files)
+    text = to_markdown(report)
+    titles = re.findall(r"^## (.*)$", text, re.M)
+    assert titles == [
+        "What this does not show",
+        "The question, written before any compute",
+        "The comparison with the control",
+        "What must not get worse",
+        "On the test set",
+        "On validation data (last validation of each run)",
+        "Per category, on the test set",
+        "Every run",
+        "How examples fall into updates",
+        "Gates before the first run",
+        "Time and money",
+        "Data",
+        "Model and method",
+        "Machine and versions",
+        "Artefact",
+    ]
+    assert text.index(report.verdict.sentence[:40]) < text.index("## ")
+    for run in report.runs:
+        assert run.run in text
+    assert "PeftModel.from_pretrained(base, 'exports/" in text
+    assert "| together" in text and "30.00" in text  # 15 planned hours at 2 per hour
+
+
+def test_tables_keep_their_shape_and_text_its_meaning(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    Journal(record.files.journal, "cli").append(
+        "note", text="# not a title\n| a | b |\n\x1b[31mred <b>bold</b> ![x](http://y)"
+    )
+    text = to_markdown(build_report(record.files))
+    assert "\x1b" not in text and "<b>" not in text and "http://y" not in text
+    assert "환불 \\| 취소" in text
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        counts = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        widths = {cell_len(line) for line in block.splitlines()}
+        assert len(counts) == 1 and len(widths) == 1, block
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("# title", "\\# title"),
+        ("1. one", "1\\. one"),
+        ("0.600", "0.600"),
+        ("- item", "\\- item"),
+        ("macro_f1", "macro_f1"),
+        ("_it_ *is*", "\\_it\\_ \\*is\\*"),
+        ("a|b", "a\\|b"),
+        ("[x](y)", "\\[x\\](y)"),
+        ("&lt;", "&amp;lt;"),
+    ],
+)
+def test_markup_in_text_is_escaped(raw: str, shown: str) -> None:
+    assert escaped(raw) == shown
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_terminal_text_fits_its_width_in_cells(tmp_path: Path, width: int) -> None:
+    record = builders.killed_and_resumed(tmp_path / "c")
+    record.journal.append("note", text="한국어 메모 " * 40)
+    for line in to_text(build_report(record.files), width).splitlines():
+        assert cell_len(line) <= width, line
+
+
+def test_failed_gate_is_reported_with_its_cause(tmp_path: Path) -> None:
+    report = build_report(builders.failed_gate(tmp_path / "c").files)
+    assert report.verdict.word == "no verdict" and report.deliver is None
+    rows = {row.gate: row.verdict for row in report.gates[0].rows}
+    assert rows["first update"] == "passed" and rows["steady update"] == "failed" and rows["reload"] == "skipped"
+    text = to_markdown(report)
+    assert "OutOfMemoryError: 9 GiB asked, 8 GiB there" in text and "No verdict: the gates failed" in text
+
+
+def test_diverged_runs_stay_in_the_report(tmp_path: Path) -> None:
+    record = builders.diverged(tmp_path / "c")
+    report = build_report(record.files)
+    gone = next(run for run in report.runs if run.run == record.run_id("double-rate", 17))
+    assert (gone.status, gone.updates, gone.cause) == ("diverged", 6, "the loss was infinite at update 6")
+    assert gone.curve is not None and gone.curve.nonfinite == 1
+    assert gone.curve.loss[-1].value is None and gone.curve.last_loss == 50.0
+    assert any("double-rate-s17" in limit and "infinite" in limit for limit in report.limits)
+    assert report.deliver == record.run_id("control", 18)
+    assert "diverged" in to_text(report)
+
+
+def test_resumed_run_shows_every_attempt(tmp_path: Path) -> None:
+    record = builders.killed_and_resumed(tmp_path / "c")
+    report = build_report(record.files)
+    run = next(run for run in report.runs if run.run == record.run_id("control", 17))
+    assert run.status == "completed"
+    assert [(a.number, a.status, a.resumed_from) for a in run.attempts] == [(1, "lost", None), (2, "completed", 10)]
+    text = to_markdown(report)
+    assert "its process was ended by signal 9" in text and "from the checkpoint of update 10" in text
+
+
+def test_unverified_artefact_and_amendments_are_limits(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    record.journal.append(
+        "amended", plan_hash="e" * 64, plan=record.plan.content(), changed=["hypothesis.min_improvement"]
+    )
+    record.export(record.run_id("control", 17), verified=False, cause="outputs differ by 0.3")
+    limits = "\n".join(build_report(record.files).limits)
+    assert "hypothesis.min_improvement" in limits
+    assert "outputs differ by 0.3" in limits
+    assert "while the rules name double-rate" in limits
+
+
+def test_category_nobody_recognises_is_a_limit(tmp_path: Path) -> None:
+    blind = {name: {LABELS[0]: skill, LABELS[1]: skill, LABELS[2]: 0.0} for name, skill in SKILLS.items()}
+    report = build_report(builders.closed(tmp_path / "c", blind).files)
+    assert any(limit.startswith("pengembalian dana: recall is 0 in every trained run") for limit in report.limits)
+
+
+def test_spikes_survive_thinning() -> None:
+    values = [1.0] * 5000
+    values[1234], values[4321] = 9.0, float("nan")
+    points = thinned(range(1, 5001), values)
+    assert len(points) <= 200
+    assert (1235, 9.0) in [(p.update, p.value) for p in points]
+    assert [p.update for p in points] == sorted({p.update for p in points})
+
+
+def test_torn_and_broken_optional_files_do_not_stop_a_report(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    run = record.files.run(record.run_id("control", 17))
+    run.outcome.write_text("{", encoding="utf-8")
+    run.environment.write_text('{"torch": NaN}', encoding="utf-8")
+    with record.files.journal.open("ab") as file:
+        file.write(b'{"at": "2026-')
+    report = build_report(record.files)
+    assert report.verdict.word == "supported"
+    json.dumps(report.model_dump(mode="json"), allow_nan=False)
+
+
+def test_without_a_campaign_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="no such file"):
+        build_report(CampaignFiles(tmp_path))
+
+
+def test_newer_report_is_refused(tmp_path: Path) -> None:
+    record = builders.never_launched(tmp_path / "c")
+    write_report(record.files)
+    content = json.loads(record.files.report_json.read_text(encoding="utf-8"))
+    record.files.report_json.write_text(json.dumps({**content, "report_schema": 99}), encoding="utf-8")
+    with pytest.raises(ReportError, match="schema 99 is newer than this ftui, which reads up to 1; update ftui"):
+        load_report(record.files)
+    record.files.report_json.write_text("[1, 2]", encoding="utf-8")
+    with pytest.raises(ReportError, match="is no report of ftui"):
+        load_report(record.files)
+
+
+def run_module(directory: Path) -> subprocess.CompletedProcess[str]:
+    code = f"{BLOCKED}\nfrom ftui.report.__main__ import main\nsys.exit(main([{str(directory)!r}]))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_report_needs_no_torch(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    done = run_module(record.root)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Supported: ")
+    report = load_report(record.files)
+    assert isinstance(report, Report) and report == build_report(record.files)
+
+
+def test_module_fails_with_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ftui.report", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == "" and len(done.stderr.splitlines()) == 1
+    assert "no such file" in done.stderr
