@@ -12,12 +12,11 @@ import html
 import re
 from pathlib import Path
 
-from textual.widgets import Markdown
-
 from ftui.record.layout import CampaignFiles, find_campaign
 from ftui.ui.app import FtuiApp
 from ftui.ui.plot import BRAILLE, DOTS
 from ftui.ui.screens.home import CampaignList
+from ftui.ui.screens.report import ReportPanel
 from ftui.ui.widgets.line_chart import LineChart
 
 SIZES = ((80, 24), (120, 40))
@@ -73,7 +72,7 @@ async def take(files: CampaignFiles, size: tuple[int, int], folder: Path) -> lis
         await pilot.press("r")
         for _ in range(200):
             await pilot.pause(0.02)
-            if app.screen.query(Markdown) and app.screen.query_one(Markdown).children:
+            if app.screen.query(ReportPanel) and app.screen.query_one(ReportPanel).report:
                 break
         await pilot.pause(0.3)
         picture("report")

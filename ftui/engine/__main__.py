@@ -57,9 +57,10 @@ def _serve(files: CampaignFiles, first_word: int | None) -> int:
     try:
         supervisor.take_over()
     except Exception as error:
-        if not type(error).__module__.startswith("ftui."):
+        ours = type(error).__module__.startswith("ftui.")
+        if not ours:
             traceback.print_exc()
-        answer(str(error) or type(error).__name__)
+        answer(str(error) if ours else f"{type(error).__name__}: {error}; see {files.supervisor_log}")
         return 1
     answer(f"ok {os.getpid()}")
     try:

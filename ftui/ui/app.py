@@ -17,15 +17,15 @@ from ftui.ui.theme import THEME
 
 
 class FtuiApp(App[None]):
-    """`campaign` None shows the list of campaigns, else the monitor of one, with the list behind it."""
+    """`campaign` None shows the list of campaigns, else the monitor of one with the list behind it; `report` its report on top."""
 
     TITLE = "ftui"
     CSS_PATH = "ftui.tcss"
     ENABLE_COMMAND_PALETTE: ClassVar[bool] = True
 
-    def __init__(self, campaign: CampaignFiles | None = None) -> None:
+    def __init__(self, campaign: CampaignFiles | None = None, *, report: bool = False) -> None:
         super().__init__()
-        self.campaign = campaign
+        self.campaign, self.begin_with_report = campaign, report
         self.ascii_only = wants_ascii()
         self.register_theme(THEME)
         self.theme = THEME.name
@@ -37,6 +37,10 @@ class FtuiApp(App[None]):
             from ftui.ui.screens.monitor import MonitorScreen
 
             self.push_screen(MonitorScreen(self.campaign))
+            if self.begin_with_report:
+                from ftui.ui.screens.report import ReportScreen
+
+                self.push_screen(ReportScreen(self.campaign))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette holds the actions of the screen, under the words and sentences of its keys."""
@@ -45,9 +49,9 @@ class FtuiApp(App[None]):
                 yield SystemCommand(word, sentence, call)
 
 
-def run_app(campaign: CampaignFiles | None) -> int:
+def run_app(campaign: CampaignFiles | None, *, report: bool = False) -> int:
     """Run the app until it is left; returns the exit code. Says which trainings go on."""
-    app = FtuiApp(campaign)
+    app = FtuiApp(campaign, report=report)
     app.run()
     for files in _still_running(campaign):
         print(f"{files.name} goes on without the app; `ftui open {files.name}` shows it again.", file=sys.stderr)

@@ -85,14 +85,8 @@ MONITOR = (
 )
 
 REPORT = (
-    key("report.down", "down,j", "scroll_lines(1)", "down", "One line down", display="↓ j"),
-    key("report.up", "up,k", "scroll_lines(-1)", "up", "One line up", display="↑ k"),
-    key(
-        "report.page-down", "pagedown,space", "scroll_page(1)", "page down", "One page down", show=True, display="Space"
-    ),
-    key("report.page-up", "pageup,b", "scroll_page(-1)", "page up", "One page up", show=True, display="b"),
-    key("report.top", "home,g", "scroll_far(-1)", "top", "To the top", display="Home g"),
-    key("report.bottom", "end,G", "scroll_far(1)", "bottom", "To the end", display="End G"),
+    key("report.page-down", "space", "page(1)", "page down", "One page down", show=True, display="Space"),
+    key("report.page-up", "b", "page(-1)", "page up", "One page up", show=True),
 )
 
 DIALOG = (key("dialog.cancel", "escape", "cancel", "cancel", "Close without doing anything", show=True, display="Esc"),)
@@ -104,9 +98,6 @@ HELP = (
     key("help.page-down", "pagedown,space", "page(1)", "page down", "One page down", display="Space"),
     key("help.page-up", "pageup,b", "page(-1)", "page up", "One page up", display="b"),
 )
-
-GROUPS = {"This screen": (HOME, MONITOR, REPORT), "Lists": (PANEL,), "Everywhere": (EVERYWHERE,)}
-"""Headings of the help."""
 
 ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *REPORT, *DIALOG, *HELP)
 

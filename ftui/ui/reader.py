@@ -48,7 +48,7 @@ class TailReader(LineReader):
                     return
                 file.seek(start)
                 file.readline()
-                pass
+                self._offset = file.tell()
         except FileNotFoundError:
             return
 

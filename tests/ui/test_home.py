@@ -18,7 +18,7 @@ from ftui.ui.screens.confirm import TypedConfirmation
 from ftui.ui.screens.help import HelpScreen
 from ftui.ui.screens.home import CampaignList, HomeScreen
 from ftui.ui.screens.monitor import MonitorScreen
-from ftui.ui.screens.report import ReportScreen
+from ftui.ui.screens.report import ReportPanel, ReportScreen
 from ftui.ui.widgets.panel import Panel
 from tests.builders.campaign import build_campaign, supervised
 from tests.ui.seen import lines, text, until
@@ -83,9 +83,21 @@ async def test_the_report_is_read_in_the_app_and_scrolls(here: Path) -> None:
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, ReportScreen), "the report")
         await until(pilot, lambda: report.verdict.word in text(app), "the verdict")
+        styles = {str(segment.style) for segment in app.screen.query_one(ReportPanel).render_line(0)}
+        assert any("bold" in style for style in styles), "the verdict stands out"
         before = text(app)
         await pilot.press("space")
         await until(pilot, lambda: text(app) != before, "the next page")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, MonitorScreen), "the monitor")
+
+
+async def test_the_app_can_begin_with_the_report_and_escape_leads_to_the_monitor(here: Path) -> None:
+    files = build_campaign(here, "closed").files
+    report = write_report(files)
+    app = FtuiApp(files, report=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: report.verdict.word in text(app), "the verdict")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, MonitorScreen), "the monitor")
 

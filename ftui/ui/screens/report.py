@@ -2,19 +2,69 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
+from rich.text import Text
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
-from textual.widgets import Markdown
+from textual.message import Message
 
 from ftui.record.layout import CampaignFiles
-from ftui.record.text import safe
 from ftui.ui import keys
 from ftui.ui.screens.base import FtuiScreen
+from ftui.ui.summary import ROLE_OF_VERDICT
+from ftui.ui.theme import STYLES
 from ftui.ui.widgets.lines import KeyLine, StatusLine
+from ftui.ui.widgets.panel import Panel
+from ftui.ui.words import cut
+
+if TYPE_CHECKING:
+    from ftui.report.model import Report
+
+WIDEST = 120
+"""Cells beyond which lines of prose are tiring to read."""
+
+
+@dataclass
+class ReportRead(Message):
+    """The report, None with a sentence when there is none to show."""
+
+    report: Report | None
+    sentence: str = ""
+
+
+class ReportPanel(Panel):
+    """The blocks of a report, wrapped and aligned by cells at the width there is."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("Report", id=id)
+        self.report: Report | None = None
+        self.sentence = "reading the report"
+
+    def show(self, report: Report | None, sentence: str) -> None:
+        self.report, self.sentence = report, sentence
+        self.changed()
+
+    def lines_for(self, width: int) -> tuple[Text | None, list[Text]]:
+        if self.report is None:
+            return None, [Text(cut(self.sentence, width), STYLES["muted"])]
+        from ftui.report.blocks import Heading, Paragraph
+        from ftui.report.outline import outline
+        from ftui.report.text import render, wrap
+
+        width = min(width, WIDEST)
+        lines: list[Text] = []
+        for block in outline(self.report):
+            role = "bright" if isinstance(block, Paragraph) and block.strong else "text"
+            if isinstance(block, Heading):
+                role = "bright" if block.level == 1 else "busy"
+            shown = wrap(block.text, width) if isinstance(block, Heading) else render(block, width)
+            if lines:
+                lines.append(Text(""))
+            lines += [Text(line, STYLES[role], no_wrap=True, end="") for line in shown]
+        return None, lines
 
 
 class ReportScreen(FtuiScreen):
@@ -30,37 +80,33 @@ class ReportScreen(FtuiScreen):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
-        with VerticalScroll(id="page"):
-            yield Markdown(id="text", open_links=False)
+        yield ReportPanel(id="report")
         yield KeyLine((*keys.REPORT, *keys.EVERYWHERE))
 
     def on_mount(self) -> None:
         self.query_one(StatusLine).show([(self.files.name, "bright"), ("  report", "muted")])
-        self.query_one("#page").focus()
+        self.query_one(ReportPanel).focus()
         self.load()
 
     @work(thread=True, exclusive=True)
     def load(self) -> None:
-        """Read the report and hand its text to the screen."""
+        """Read the report and post it."""
         from ftui.report.build import ReportError, load_report
-        from ftui.report.markdown import to_markdown
 
         try:
             report = load_report(self.files)
-            text = to_markdown(report) if report else "No report yet. It is written when the campaign closes."
         except ReportError as error:
-            text = f"The report cannot be read.\n\n    {safe(str(error))}"
-        self.app.call_from_thread(self.query_one(Markdown).update, text)
+            self.post_message(ReportRead(None, f"The report cannot be read: {error}"))
+            return
+        self.post_message(ReportRead(report, "No report yet. It is written when the campaign closes."))
 
-    @property
-    def _page(self) -> VerticalScroll:
-        return self.query_one("#page", VerticalScroll)
+    @on(ReportRead)
+    def show(self, message: ReportRead) -> None:
+        self.query_one(ReportPanel).show(message.report, message.sentence)
+        if message.report:
+            word = message.report.verdict.word
+            left = [(self.files.name, "bright"), ("  report  ", "muted"), (word, ROLE_OF_VERDICT.get(word, "text"))]
+            self.query_one(StatusLine).show(left)
 
-    def action_scroll_lines(self, lines: int) -> None:
-        self._page.scroll_relative(y=lines, animate=False)
-
-    def action_scroll_page(self, pages: int) -> None:
-        self._page.scroll_relative(y=pages * (self._page.size.height - 1), animate=False)
-
-    def action_scroll_far(self, direction: int) -> None:
-        (self._page.scroll_end if direction > 0 else self._page.scroll_home)(animate=False)
+    def action_page(self, pages: int) -> None:
+        self.query_one(ReportPanel).action_page(pages)

@@ -160,4 +160,6 @@ class Panel(Widget, can_focus=True):
 
 
 def segments(line: Text, widget: Widget) -> list[Segment]:
-    return [Segment(text, style) for text, style, _ in line.render(widget.app.console) if text]
+    """The styled parts of a line. A text without spans gives its own style away only when asked for it."""
+    own = line.style if isinstance(line.style, Style) else Style.null()
+    return [Segment(text, own + style if style else own) for text, style, _ in line.render(widget.app.console) if text]
