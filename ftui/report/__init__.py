@@ -16,4 +16,5 @@ does, and only `report/`. The same record gives the same report, byte for byte: 
     markdown.py  the outline as Markdown
     text.py      the outline as text for a terminal
     write.py     `report.json` and `report.md`
+    __main__.py  `python -m ftui.report CAMPAIGN`, as the supervisor starts it
 """

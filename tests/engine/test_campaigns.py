@@ -253,7 +253,7 @@ def test_at_the_end_of_the_rental_there_is_a_report_and_an_artefact(
     hours = {"preflight": 0, "experiment": 0.001, "evaluation": 2, "resume": 0, "export": 1, "margin": 2}
     ends_at = datetime.now(UTC) + timedelta(hours=5, seconds=45)
     files = tiny_campaign(
-        tmp_path / "c", model, **LONG | {"training__amount": 60}, machine__slots=1,
+        tmp_path / "c", model, **LONG | {"training__amount": 60, "training__validate_every": 60}, machine__slots=1,
         rental={"days": 1, "ends_at": ends_at.isoformat(), "hours": hours},
         evaluation__seeds=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
     )  # fmt: skip
@@ -340,3 +340,35 @@ def test_run_wait_prints_what_happens_line_by_line(closed: CampaignFiles) -> Non
     lines = answer.stderr.splitlines()
     assert any("gates g001: passed" in line for line in lines)
     assert any("update 400/400" in line for line in lines)
+
+
+def test_a_killed_app_leaves_training_and_record_alone(
+    model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
+) -> None:
+    files = tiny_campaign(tmp_path / "c", model, **LONG)
+    cleanup.append(files)
+    start(files)
+    run = until(lambda: running_run(files), "a run is under way")
+    leader, terminal = pty.openpty()
+    app = subprocess.Popen(
+        [sys.executable, "-m", "ftui.cli", "open", str(files.root)],
+        stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+        env=ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
+    )  # fmt: skip
+    os.close(terminal)
+    drawn = b""
+
+    def shows_the_run() -> bool:
+        nonlocal drawn
+        drawn += os.read(leader, 65536)
+        return run.encode() in drawn
+
+    until(shows_the_run, "the app shows the run")
+    app.send_signal(signal.SIGKILL)
+    app.wait()
+    seen = updates(files, run)
+    until(lambda: updates(files, run) > seen, "training goes on")
+    os.close(leader)
+    state = finish(files)
+    assert state.closed
+    assert [a.status for a in state.runs[run].attempts] == ["completed"]

@@ -143,8 +143,9 @@ def test_an_artefact_that_was_changed_is_not_verified(exported: tuple[RunFiles, 
 def test_parameters_that_are_not_finite_are_never_exported(exported: tuple[RunFiles, Path], tmp_path: Path) -> None:
     import shutil
 
-    from ftui.record.files import read_json, replace_json
     from safetensors.torch import load_file, save_file
+
+    from ftui.record.files import read_json, replace_json
 
     run, target = exported
     elsewhere = tmp_path / "campaign"
