@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from pathlib import Path
 
 from ftui.plan.settings import RunSettings, read_settings
@@ -76,6 +77,12 @@ def _train(settings: RunSettings, campaign: CampaignFiles, files: RunFiles) -> i
         stop = StopSignal()
         _note_environment(files.root)
         shop = set_up(settings, campaign)
+        facts = shop.prepared.facts()
+        print(
+            f"{facts['trainable']:,} of {facts['parameters']:,} parameters train on {shop.accelerator.device}: "
+            f"{settings.updates:,} updates of {settings.examples_per_update} examples",
+            flush=True,
+        )
         ending, progress = train(shop, files, stop)
     except Exception as error:
         traceback.print_exc()
@@ -133,4 +140,6 @@ def _sentence(error: Exception) -> str:
 
 if __name__ == "__main__":
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Deprecations between the libraries are for their authors; a run's log is for the person who rents the machine.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers|peft|torch|accelerate")
     sys.exit(main(sys.argv[1:]))

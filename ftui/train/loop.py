@@ -108,6 +108,8 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
         def validate() -> Ending | None:
             progress.last = result = shop.evaluate("validation")
             write_predictions(files.validation_predictions(progress.update), result.rows)
+            shown = "  ".join(f"{name} {value:.4f}" for name, value in result.numbers().items())
+            print(f"update {progress.update:,}: validation  {shown}  ({result.seconds:.1f} s)", flush=True)
             series.write(
                 {
                     "k": "validation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.text import Text
 
@@ -84,4 +85,10 @@ def _sentences(found: Found) -> Iterator[tuple[str, str, str]]:
             f"{plan.rental.days:g} days" + (f" at {rate:g} {plan.rental.currency} per hour" if rate else ""),
             "text",
         )
-    yield "directory", str(found.files.root), "muted"
+    yield "directory", _from_home(found.files.root), "muted"
+
+
+def _from_home(folder: Path) -> str:
+    """A folder as its owner would type it."""
+    home = Path.home()
+    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
