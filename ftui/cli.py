@@ -274,7 +274,8 @@ def _tell(files: CampaignFiles, options: argparse.Namespace, *, waited: bool) ->
         print(f"\nverdict: {summary['verdict']}. {summary['verdict_sentence']}\nreport:  {files.report_markdown}")
     if summary["state"] == CLOSED:
         return DONE if any(run["status"] == "completed" for run in summary["runs"]) else NO
-    return NO if summary["faults"] else STOPPED
+    gates_failed = any(gates["passed"] is False for gates in summary["gates"][-1:])
+    return NO if summary["faults"] or gates_failed else STOPPED
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -127,10 +127,10 @@ def next_steps(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
     """Steps to take now, [] when there is something to wait for."""
     live = situation.live
     if not situation.data_checked:
-        return [] if "data" in live else [PrepareData()]
+        return [] if "data" in live else [PrepareData(phase=state.phase or "preflight")]
     if not any(gates.passed for gates in state.gates):
         if situation.gates_failed:
-            return _report_then(state, live, Close("the gates did not pass; nothing was trained"))
+            return _report_then(state, live, Close("the gates did not pass; nothing was trained", phase="preflight"))
         return [] if "gates" in live else [RunGates()]
     if any(run.id not in state.runs for run in planned_runs(plan)):
         return [QueueRuns()]
@@ -199,16 +199,17 @@ def _conclude(state: Campaign, situation: Situation) -> list[Step]:
     if "report" in live or any(key.startswith("export:") for key in live):
         return []
     if report_is_stale(state):
-        return [WriteReport()]
+        return [WriteReport("closed" if state.closed else "evaluation")]
     if state.deliver is not None and not any(e.run == state.deliver and e.verified is not None for e in state.exports):
         return [Export(state.deliver)]
-    return [Close("the campaign is complete")]
+    return _report_then(state, live, Close("the campaign is complete"))
 
 
 def _report_then(state: Campaign, live: frozenset[str], close: Close) -> list[Step]:
+    """Enter the last phase, write the report that says so, and end."""
     if "report" in live:
         return []
-    return [WriteReport()] if report_is_stale(state) else [close]
+    return [WriteReport(close.phase)] if report_is_stale(state) or state.phase != close.phase else [close]
 
 
 _CHANGES_REPORT = ("gates-ended", "run-ended", "left-out", "test-ended", "export-ended", "amended")
@@ -219,6 +220,6 @@ def report_is_stale(state: Campaign) -> bool:
     for row in reversed(state.events):
         if row["event"] == "report":
             return False
-        if row["event"] in _CHANGES_REPORT:
+        if row["event"] in _CHANGES_REPORT or (row["event"] == "phase" and row["phase"] == "closed"):
             return True
     return state.verdict is None

@@ -89,6 +89,7 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
     if summary["seconds_left"] is not None:
         left = summary["seconds_left"] / 3600
         lines.append(f"  rental: {left:.1f} h left" if left > 0 else f"  rental: over for {-left:.1f} h")
+    lines += [f"  gates {g['id']} failed: {g['cause']}" for g in summary["gates"][-1:] if g["passed"] is False]
     width = max((len(run["run"]) for run in summary["runs"]), default=0)
     for run in summary["runs"]:
         value = run["validation"].get(metric) if metric else None

@@ -116,9 +116,10 @@ def test_data_then_gates_then_queue() -> None:
 
 def test_failed_gates_lead_to_a_report_and_an_end() -> None:
     story = Story().tell("gates-started", gates="g001").tell("gates-ended", gates="g001", passed=False, cause="x")
-    assert story.steps(gates_failed=True) == [WriteReport()]
+    story.tell("phase", phase="preflight")
+    assert story.steps(gates_failed=True) == [WriteReport("preflight")]
     story.tell("report", verdict="no verdict", sentence="s", deliver=None)
-    assert story.steps(gates_failed=True) == [Close("the gates did not pass; nothing was trained")]
+    assert story.steps(gates_failed=True) == [Close("the gates did not pass; nothing was trained", phase="preflight")]
     assert story.steps() == [RunGates()], "a new supervisor tries them again"
 
 
@@ -175,7 +176,12 @@ def test_report_artefact_report_closed() -> None:
     story.tell("export-ended", export=SLOWER[0], verified=True, cause=None)
     assert story.steps() == [WriteReport()]
     story.tell("report", verdict="supported", sentence="s", deliver=SLOWER[0])
+    assert story.steps() == [WriteReport("closed")], "the last report says that the campaign is closed"
+    story.tell("phase", phase="closed")
+    assert story.steps() == [WriteReport("closed")]
+    story.tell("report", verdict="supported", sentence="s", deliver=SLOWER[0])
     assert story.steps() == [Close("the campaign is complete")]
+    assert story.steps(data_checked=False) == [PrepareData("closed")], "a look at a closed campaign opens no phase"
 
 
 def test_a_run_completed_after_the_opening_makes_a_second_one() -> None:
@@ -201,8 +207,8 @@ def test_a_run_completed_after_the_opening_makes_a_second_one() -> None:
 
 def test_no_completed_run_still_gives_a_report() -> None:
     story = Story().ready().ended(*BASES).ended(*CONTROLS, *SLOWER, status="diverged")
-    assert story.steps() == [WriteReport()]
-    story.tell("report", verdict="no verdict", sentence="s", deliver=None)
+    assert story.steps() == [WriteReport("closed")]
+    story.tell("phase", phase="closed").tell("report", verdict="no verdict", sentence="s", deliver=None)
     assert story.steps() == [Close("no run was completed")]
 
 
