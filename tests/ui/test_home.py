@@ -102,12 +102,13 @@ async def test_the_app_can_begin_with_the_report_and_escape_leads_to_the_monitor
         await until(pilot, lambda: isinstance(app.screen, MonitorScreen), "the monitor")
 
 
-async def test_a_missing_report_is_said_in_a_sentence(here: Path) -> None:
+async def test_the_report_of_a_campaign_on_its_way_says_that_there_is_no_verdict_and_is_not_written(here: Path) -> None:
     files = build_campaign(here, "running").files
     app = FtuiApp(files)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("r")
-        await until(pilot, lambda: "No report yet" in text(app), "the sentence")
+        await until(pilot, lambda: "no verdict" in text(app), "the sentence")
+    assert not files.report.exists()
 
 
 def test_every_binding_has_an_id_a_word_and_a_sentence() -> None:

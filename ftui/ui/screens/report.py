@@ -90,15 +90,15 @@ class ReportScreen(FtuiScreen):
 
     @work(thread=True, exclusive=True)
     def load(self) -> None:
-        """Read the report and post it."""
-        from ftui.report.build import ReportError, load_report
+        """Read the report, or build it from the record where none was written yet, and post it. Writes nothing."""
+        from ftui.report.build import ReportError, build_report, load_report
 
         try:
-            report = load_report(self.files)
+            report = load_report(self.files) or build_report(self.files)
         except ReportError as error:
             self.post_message(ReportRead(None, f"The report cannot be read: {error}"))
             return
-        self.post_message(ReportRead(report, "No report yet. It is written when the campaign closes."))
+        self.post_message(ReportRead(report, ""))
 
     @on(ReportRead)
     def show(self, message: ReportRead) -> None:
