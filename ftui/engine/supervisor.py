@@ -88,7 +88,15 @@ class Supervisor:
                 ends_at=stamp(clock.ends_at),
             )
         elif changed := check_amendment(self.state.plan, self.plan):
-            self._say("amended", plan_hash=self.plan_hash, plan=self.plan.content(), changed=changed)
+            clock = rental_clock(self.plan.rental, self.state.launched_at or now())
+            self._say(
+                "amended",
+                plan_hash=self.plan_hash,
+                plan=self.plan.content(),
+                changed=changed,
+                starts_at=stamp(clock.starts_at),
+                ends_at=stamp(clock.ends_at),
+            )
         self._say("supervisor-started", pid=os.getpid(), host=socket.gethostname())
         self._settle_what_was_left()
         self.sampler = Sampler(self.files.root)

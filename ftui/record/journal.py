@@ -3,7 +3,7 @@
 Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`, `app`, `cli`). The events and their fields:
 
     launched            plan_hash, plan (whole, as JSON), starts_at, ends_at
-    amended             plan_hash, plan, changed (dotted fields)
+    amended             plan_hash, plan, starts_at, ends_at, changed (dotted fields)
     supervisor-started  pid, host            supervisor-ended    reason
     phase               phase (one of `budget.PHASES`, or "closed")
     data-ready          data (a `DataVersion`), findings (sentences)

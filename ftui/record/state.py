@@ -142,10 +142,9 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
     match row["event"]:
         case "launched":
             state.launched_at = at
-            state.clock = Clock(parse_time(row["starts_at"]), parse_time(row["ends_at"]))
-            state.plan, state.plan_hash = Plan.model_validate(row["plan"]), row["plan_hash"]
+            _decide(state, row)
         case "amended":
-            state.plan, state.plan_hash = Plan.model_validate(row["plan"]), row["plan_hash"]
+            _decide(state, row)
         case "supervisor-started":
             # A supervisor that was killed left its phase open: the time until its last event counts, the gap does not.
             _leave_phase(state, parse_time(state.events[-2]["at"]) if len(state.events) > 1 else at)
@@ -183,6 +182,11 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
             state.deliver = row["deliver"]
         case "fault":
             state.faults.append(row)
+
+
+def _decide(state: Campaign, row: Row) -> None:
+    state.clock = Clock(parse_time(row["starts_at"]), parse_time(row["ends_at"]))
+    state.plan, state.plan_hash = Plan.model_validate(row["plan"]), row["plan_hash"]
 
 
 def _leave_phase(state: Campaign, at: datetime) -> None:

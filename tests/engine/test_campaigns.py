@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,13 +24,15 @@ from ftui.record.layout import CampaignFiles
 from ftui.record.lines import Row
 from ftui.record.series import CLOCK_FIELDS, read_series
 from ftui.record.state import Campaign, fold
+from ftui.report.build import build_report
+from ftui.report.markdown import to_markdown
 from tests.builders.processes import ENVIRONMENT, module, until
 from tests.builders.tiny import tiny_campaign
 
 LONG = {
-    "training__amount": 400,
+    "training__amount": 500,
     "training__checkpoint_every": 20,
-    "training__validate_every": 200,
+    "training__validate_every": 250,
     "training__warmup": 2,
 }
 
@@ -83,6 +87,44 @@ def closed(model: Path, tmp_path_factory: pytest.TempPathFactory) -> CampaignFil
     return files
 
 
+@pytest.fixture(scope="module")
+def halfway(model: Path, tmp_path_factory: pytest.TempPathFactory) -> CampaignFiles:
+    """The same campaign, stopped when its gates had passed, its baseline was known and its control was under way."""
+    files = tiny_campaign(tmp_path_factory.mktemp("halfway") / "c", model, **LONG, machine__slots=1)
+    start(files)
+    until(lambda: running_run(files), "the control is under way")
+    request_stop(files, None, "cli")
+    finish(files)
+    return files
+
+
+@pytest.fixture
+def campaign(halfway: CampaignFiles, tmp_path: Path, cleanup: list[CampaignFiles]) -> CampaignFiles:
+    """A copy of the halfway campaign, to be continued and disturbed."""
+    files = CampaignFiles(tmp_path / "c")
+    shutil.copytree(halfway.root, files.root, symlinks=True)
+    cleanup.append(files)
+    return files
+
+
+CONTROL, SLOWER = "r002-control-s7", "r003-slower-s7"
+
+
+def under_way(files: CampaignFiles) -> int:
+    """Start, and wait until the control has left its last checkpoint behind; returns the update it has reached."""
+    start(files)
+    taken_up = state_of(files).runs[CONTROL].updates
+    until(lambda: running_run(files, taken_up + 25), "the control goes on")
+    return updates(files, CONTROL)
+
+
+def control_finished(files: CampaignFiles) -> Campaign:
+    """Wait for the control's end, stop what would follow, and return the state."""
+    until(lambda: state_of(files).runs[CONTROL].status == "completed", "the control is completed")
+    request_stop(files, None, "cli")
+    return finish(files)
+
+
 def test_a_campaign_goes_from_plan_to_verified_artefact_and_report(closed: CampaignFiles) -> None:
     state = state_of(closed)
     assert state.closed and not state.faults, [row for row in state.events if row["event"] == "fault"]
@@ -113,109 +155,87 @@ def test_a_closed_campaign_has_nothing_left_to_do(closed: CampaignFiles) -> None
 
 
 def test_a_killed_training_process_is_resumed_and_its_curve_is_the_undisturbed_one(
-    closed: CampaignFiles, model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
+    closed: CampaignFiles, campaign: CampaignFiles
 ) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
-    start(files)
-    run = until(lambda: running_run(files), "a run is under way")
-    os.kill(state_of(files).runs[run].attempts[-1].pid or 0, signal.SIGKILL)
-    state = finish(files)
-    attempts = state.runs[run].attempts
-    assert [a.status for a in attempts] == ["lost", "completed"]
-    assert attempts[0].cause == "killed by SIGKILL, by hand or because memory ran out"
-    assert attempts[1].resumed_from and attempts[1].resumed_from >= 20
-    assert curve(files, run) == curve(closed, run)
-    assert state.closed
-    assert "killed by SIGKILL" in files.report_markdown.read_text()
+    under_way(campaign)
+    os.kill(state_of(campaign).runs[CONTROL].attempts[-1].pid or 0, signal.SIGKILL)
+    attempts = control_finished(campaign).runs[CONTROL].attempts
+    assert [a.status for a in attempts] == ["stopped", "lost", "completed"]
+    assert attempts[1].cause == "killed by SIGKILL, by hand or because memory ran out"
+    assert attempts[2].resumed_from and attempts[2].resumed_from % 20 == 0
+    assert curve(campaign, CONTROL) == curve(closed, CONTROL)
+    report = build_report(campaign)
+    assert "killed by SIGKILL" in to_markdown(report)
 
 
 def test_a_killed_supervisor_loses_nothing_and_the_next_one_adopts_what_still_trains(
-    closed: CampaignFiles, model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
+    closed: CampaignFiles, campaign: CampaignFiles
 ) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
-    start(files)
-    run = until(lambda: running_run(files), "a run is under way")
-    os.kill(supervisor_pid(files) or 0, signal.SIGKILL)
-    until(lambda: ended(files), "the supervisor is gone")
-    seen = updates(files, run)
-    until(lambda: updates(files, run) > seen, "training goes on without a supervisor")
-    start(files)
-    state = finish(files)
-    assert state.closed
-    assert [a.status for a in state.runs[run].attempts] == ["completed"]
-    assert curve(files, run) == curve(closed, run)
-    assert len([row for row in state.events if row["event"] == "supervisor-started"]) == 2
+    seen = under_way(campaign)
+    os.kill(supervisor_pid(campaign) or 0, signal.SIGKILL)
+    until(lambda: ended(campaign), "the supervisor is gone")
+    until(lambda: updates(campaign, CONTROL) > seen, "training goes on without a supervisor")
+    start(campaign)
+    state = control_finished(campaign)
+    assert [a.status for a in state.runs[CONTROL].attempts] == ["stopped", "completed"]
+    assert curve(campaign, CONTROL) == curve(closed, CONTROL)
+    assert len([row for row in state.events if row["event"] == "supervisor-started"]) == 3
 
 
-def test_supervisor_and_training_killed_together_as_by_a_reboot(
-    closed: CampaignFiles, model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
-) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
-    start(files)
-    run = until(lambda: running_run(files), "a run is under way")
-    victims = [supervisor_pid(files) or 0] + [r.attempts[-1].pid or 0 for r in state_of(files).runs_of("running")]
-    for pid in victims:
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: ended(files), "the supervisor is gone")
-    start(files)
-    state = finish(files)
-    assert state.closed
-    assert [a.status for a in state.runs[run].attempts] == ["lost", "completed"]
-    assert state.runs[run].attempts[0].cause == "its process ended while no supervisor was there to see why"
-    assert curve(files, run) == curve(closed, run)
+def test_supervisor_and_training_killed_together_as_by_a_reboot(closed: CampaignFiles, campaign: CampaignFiles) -> None:
+    under_way(campaign)
+    for pid in (supervisor_pid(campaign), state_of(campaign).runs[CONTROL].attempts[-1].pid):
+        os.kill(pid or 0, signal.SIGKILL)
+    until(lambda: ended(campaign), "the supervisor is gone")
+    start(campaign)
+    attempts = control_finished(campaign).runs[CONTROL].attempts
+    assert [a.status for a in attempts] == ["stopped", "lost", "completed"]
+    assert attempts[1].cause == "its process ended while no supervisor was there to see why"
+    assert curve(campaign, CONTROL) == curve(closed, CONTROL)
 
 
-def test_a_stopped_campaign_leaves_no_process_and_continues(
-    closed: CampaignFiles, model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
-) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
-    start(files)
-    run = until(lambda: running_run(files), "a run is under way")
-    request_stop(files, None, "cli")
-    state = finish(files)
-    assert not state.closed
-    stopped = state.runs[run]
+def test_a_stopped_campaign_leaves_no_process_and_continues(closed: CampaignFiles, campaign: CampaignFiles) -> None:
+    state = state_of(campaign)
+    stopped = state.runs[CONTROL]
     assert stopped.status == "stopped" and str(stopped.cause).startswith(
         "stopped by the cli; asked to stop after update"
     )
     answers = [row for row in state.events if row["event"] == "request"]
     assert [(row["kind"], row["answer"]) for row in answers] == [("stop-campaign", "done")]
-    assert not [p for p in psutil.process_iter(["cmdline"]) if str(files.root) in " ".join(p.info["cmdline"] or [])]
-    start(files)
-    state = finish(files)
-    assert state.closed
-    assert curve(files, run) == curve(closed, run)
+    under_way(campaign)
+    request_stop(campaign, None, "cli")
+    finish(campaign)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if str(campaign.root) in " ".join(p.info["cmdline"] or [])]
+    start(campaign)
+    attempts = control_finished(campaign).runs[CONTROL].attempts
+    assert [a.status for a in attempts] == ["stopped", "stopped", "completed"]
+    assert curve(campaign, CONTROL) == curve(closed, CONTROL)
 
 
-def test_one_run_can_be_stopped_and_a_wrong_wish_is_refused_with_a_reason(
-    model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
-) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG, machine__slots=1)
-    cleanup.append(files)
-    start(files)
-    run = until(lambda: running_run(files), "a run is under way")
-    request_stop(files, "r099-nobody-s1", "app")
-    request_stop(files, run, "app")
-    state = finish(files)
+def test_one_run_can_be_stopped_and_a_wrong_wish_is_refused_with_a_reason(campaign: CampaignFiles) -> None:
+    before = len([row for row in state_of(campaign).events if row["event"] == "request"])
+    under_way(campaign)
+    request_stop(campaign, "r099-nobody-s1", "app")
+    request_stop(campaign, CONTROL, "app")
+    until(lambda: updates(campaign, SLOWER) >= 1, "the next run trains")
+    request_stop(campaign, None, "app")
+    state = finish(campaign)
     answers = [(row["run"], row["answer"], row["reason"]) for row in state.events if row["event"] == "request"]
-    assert answers == [("r099-nobody-s1", "refused", "r099-nobody-s1 is not running"), (run, "done", None)]
-    assert state.runs[run].status == "stopped"
-    assert state.closed, "the other runs go on"
-    assert [r.status for r in state.runs.values()].count("completed") == 2
+    assert answers[before:] == [
+        ("r099-nobody-s1", "refused", "r099-nobody-s1 is not running"),
+        (CONTROL, "done", None),
+        (None, "done", None),
+    ]
+    assert state.runs[CONTROL].status == "stopped"
+    assert state.runs[SLOWER].updates > 0, "the other runs go on"
 
 
-def test_a_second_supervisor_is_refused(model: Path, tmp_path: Path, cleanup: list[CampaignFiles]) -> None:
-    files = tiny_campaign(tmp_path / "c", model)
-    cleanup.append(files)
-    pid = start(files)
+def test_a_second_supervisor_is_refused(campaign: CampaignFiles) -> None:
+    pid = start(campaign)
     with pytest.raises(EngineError, match=f"already supervised by process {pid}"):
-        start(files)
-    request_stop(files, None, "cli")
-    finish(files)
+        start(campaign)
+    request_stop(campaign, None, "cli")
+    finish(campaign)
 
 
 def test_a_diverged_variant_stays_in_the_report_and_the_rest_is_concluded(
@@ -246,25 +266,28 @@ def test_failed_gates_end_the_campaign_with_a_report_before_anything_trains(
     assert "matches no module" in files.report_markdown.read_text()
 
 
-def test_at_the_end_of_the_rental_there_is_a_report_and_an_artefact(
-    model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
+def test_at_the_end_of_the_rental_what_runs_is_stopped_the_rest_left_out_and_a_report_written(
+    campaign: CampaignFiles,
 ) -> None:
-    """Training may go on for a few seconds only; runs on their way are stopped, and what is finished is concluded (K36)."""
-    hours = {"preflight": 0, "experiment": 0.001, "evaluation": 2, "resume": 0, "export": 1, "margin": 2}
-    ends_at = datetime.now(UTC) + timedelta(hours=5, seconds=45)
-    files = tiny_campaign(
-        tmp_path / "c", model, **LONG | {"training__amount": 60, "training__validate_every": 60}, machine__slots=1,
-        rental={"days": 1, "ends_at": ends_at.isoformat(), "hours": hours},
-        evaluation__seeds=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
-    )  # fmt: skip
-    cleanup.append(files)
-    start(files)
-    state = finish(files)
-    statuses = [run.status for run in state.runs.values()]
-    assert "left out" in statuses and len(set(statuses)) > 1
-    assert "kept for evaluation and export" in str(next(r.cause for r in state.runs.values() if r.status == "left out"))
+    """The rental is cut short while the control is on its way: an amendment that the next supervisor reads (K36)."""
+    under_way(campaign)
+    os.kill(supervisor_pid(campaign) or 0, signal.SIGKILL)
+    until(lambda: ended(campaign), "the supervisor is gone")
+    reserve = timedelta(hours=2 + 1 + 2)
+    ends_at = datetime.now(UTC).replace(microsecond=0) + reserve + timedelta(seconds=3)
+    campaign.plan.write_text(
+        campaign.plan.read_text().replace("[rental]", f'[rental]\nends_at = "{ends_at.isoformat()}"')
+    )
+    start(campaign)
+    state = finish(campaign)
+    assert state.clock is not None and state.clock.ends_at == ends_at
+    cause = "the rental's remaining hours are kept for evaluation and export"
+    assert state.runs[CONTROL].status == "stopped" and str(state.runs[CONTROL].cause).startswith(
+        f"{cause}; asked to stop"
+    )
+    assert state.runs[SLOWER].status == "left out" and cause in str(state.runs[SLOWER].cause)
     assert state.closed
-    assert files.report_markdown.is_file()
+    assert cause in campaign.report_markdown.read_text()
 
 
 def test_data_or_plan_changed_after_the_launch_is_refused(closed: CampaignFiles, tmp_path: Path) -> None:
@@ -276,7 +299,7 @@ def test_data_or_plan_changed_after_the_launch_is_refused(closed: CampaignFiles,
     start(files)
     assert "the data is not what the campaign was launched with" in finish(files).faults[-1]["cause"]
     plan = copy / "campaign.toml"
-    plan.write_text(plan.read_text().replace("amount = 400", "amount = 401"))
+    plan.write_text(plan.read_text().replace("amount = 500", "amount = 501"))
     with pytest.raises(EngineError, match=r"changed after the launch in training\.amount"):
         start(files)
 
@@ -301,36 +324,32 @@ def test_a_variant_may_be_added_to_a_closed_campaign(
     assert len(state.test_openings) == 2
 
 
-def test_closing_the_terminal_does_not_stop_training(model: Path, tmp_path: Path, cleanup: list[CampaignFiles]) -> None:
+def test_closing_the_terminal_does_not_stop_training(campaign: CampaignFiles) -> None:
     """`ftui run --wait` in a terminal of its own, which is then closed: the kernel hangs up on everything attached to it."""
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
+    taken_up = updates(campaign, CONTROL)
     leader, terminal = pty.openpty()
     waiting = subprocess.Popen(
-        [sys.executable, "-m", "ftui.cli", "run", str(files.root), "--wait"],
+        [sys.executable, "-m", "ftui.cli", "run", str(campaign.root), "--wait"],
         stdin=terminal, stdout=terminal, stderr=terminal, env=ENVIRONMENT, start_new_session=True,
-        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(terminal)
-    run = until(lambda: running_run(files), "a run is under way")
+    until(lambda: running_run(campaign, taken_up + 25), "the control goes on")
     os.close(leader)
     waiting.wait(timeout=30)
-    seen = updates(files, run)
-    assert supervisor_alive(files)
-    until(lambda: updates(files, run) > seen, "training goes on")
-    assert finish(files).closed
+    seen = updates(campaign, CONTROL)
+    assert supervisor_alive(campaign)
+    until(lambda: updates(campaign, CONTROL) > seen, "training goes on")
+    control_finished(campaign)
 
 
-def test_the_supervisor_is_small_and_has_no_torch(model: Path, tmp_path: Path, cleanup: list[CampaignFiles]) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
-    start(files)
-    until(lambda: running_run(files), "a run is under way")
-    process = psutil.Process(supervisor_pid(files) or 0)
+def test_the_supervisor_is_small_and_has_no_torch(campaign: CampaignFiles) -> None:
+    under_way(campaign)
+    process = psutil.Process(supervisor_pid(campaign) or 0)
     loaded = [m.path for m in process.memory_maps()]
     assert not [path for path in loaded if "torch" in path or "tokenizers" in path]
-    request_stop(files, None, "cli")
-    finish(files)
+    request_stop(campaign, None, "cli")
+    finish(campaign)
 
 
 def test_run_wait_prints_what_happens_line_by_line(closed: CampaignFiles) -> None:
@@ -339,19 +358,14 @@ def test_run_wait_prints_what_happens_line_by_line(closed: CampaignFiles) -> Non
     assert "report.md" in answer.stdout and "verdict: " in answer.stdout
     lines = answer.stderr.splitlines()
     assert any("gates g001: passed" in line for line in lines)
-    assert any("update 400/400" in line for line in lines)
+    assert any("update 500/500" in line for line in lines)
 
 
-def test_a_killed_app_leaves_training_and_record_alone(
-    model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
-) -> None:
-    files = tiny_campaign(tmp_path / "c", model, **LONG)
-    cleanup.append(files)
-    start(files)
-    run = until(lambda: running_run(files), "a run is under way")
+def test_a_killed_app_leaves_training_and_record_alone(campaign: CampaignFiles) -> None:
+    under_way(campaign)
     leader, terminal = pty.openpty()
     app = subprocess.Popen(
-        [sys.executable, "-m", "ftui.cli", "open", str(files.root)],
+        [sys.executable, "-m", "ftui.cli", "open", str(campaign.root)],
         stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
         env=ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
     )  # fmt: skip
@@ -361,14 +375,12 @@ def test_a_killed_app_leaves_training_and_record_alone(
     def shows_the_run() -> bool:
         nonlocal drawn
         drawn += os.read(leader, 65536)
-        return run.encode() in drawn
+        return CONTROL.encode() in drawn
 
     until(shows_the_run, "the app shows the run")
     app.send_signal(signal.SIGKILL)
     app.wait()
-    seen = updates(files, run)
-    until(lambda: updates(files, run) > seen, "training goes on")
+    seen = updates(campaign, CONTROL)
+    until(lambda: updates(campaign, CONTROL) > seen, "training goes on")
     os.close(leader)
-    state = finish(files)
-    assert state.closed
-    assert [a.status for a in state.runs[run].attempts] == ["completed"]
+    assert control_finished(campaign).runs[CONTROL].attempts[-1].status == "completed"

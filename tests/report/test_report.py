@@ -213,7 +213,12 @@ def test_resumed_run_shows_every_attempt(tmp_path: Path) -> None:
 def test_unverified_artefact_and_amendments_are_limits(tmp_path: Path) -> None:
     record = builders.closed(tmp_path / "c")
     record.journal.append(
-        "amended", plan_hash="e" * 64, plan=record.plan.content(), changed=["hypothesis.min_improvement"]
+        "amended",
+        plan_hash="e" * 64,
+        plan=record.plan.content(),
+        changed=["hypothesis.min_improvement"],
+        starts_at="2026-12-01T09:00:00+00:00",
+        ends_at="2026-12-04T09:00:00+00:00",
     )
     record.export(record.run_id("control", 17), verified=False, cause="outputs differ by 0.3")
     limits = "\n".join(build_report(record.files).limits)
