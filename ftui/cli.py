@@ -189,6 +189,7 @@ def _check(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> int:
     from ftui.engine.placement import NoPlace, places
     from ftui.plan.describe import describe_plan, plan_text
+    from ftui.plan.settings import own_batches
     from ftui.record.estimates import run_durations
     from ftui.record.journal import read_journal
     from ftui.record.rows import read_gates
@@ -200,14 +201,20 @@ def _plan(options: argparse.Namespace) -> int:
     report = _check_data(files, plan)
     if report.errors:
         raise Answer(NO, "\n".join(f"error: {f}" for f in report.errors))
-    passed = [gates for gates in state.gates if gates.passed]
-    durations = run_durations(plan, report.version, read_gates(files.gates(passed[-1].id).rows)) if passed else {}
+    # What is launched knows more than the rows do: how many tokens carry loss.
+    version = state.data if state.data is not None and state.data.hash == report.hash else report.version
     try:
-        slots = len(places(plan.machine))
+        own_batches(plan, version)
+    except ValueError as error:
+        raise Answer(NO, f"error: {error}") from None
+    passed = [gates for gates in state.gates if gates.passed]
+    durations = run_durations(plan, version, read_gates(files.gates(passed[-1].id).rows)) if passed else {}
+    try:
+        slots = len(places(plan.machine)) // plan.machine.processes
     except NoPlace as error:
         print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
         slots = 1
-    described = describe_plan(plan, report.version, durations, slots)
+    described = describe_plan(plan, version, durations, slots)
     _print_json(described) if options.json else print(plan_text(described))
     return DONE
 
@@ -240,10 +247,12 @@ def _run(options: argparse.Namespace) -> int:
 def _refuse_what_cannot_start(files: CampaignFiles, plan: Plan) -> None:
     """What would fail in the supervisor's first seconds is said here, where somebody reads it."""
     from ftui.data.base import BaseError, find_base
+    from ftui.machine.versions import missing_packages
     from ftui.plan.load import unknown_slices
 
     report = _check_data(files, plan)
     sentences = [str(f) for f in report.errors] or unknown_slices(plan, report.labels)
+    sentences += missing_packages(plan)
     try:
         find_base(plan.model, files.root)
     except BaseError as error:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.builders.warm import Warm
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -18,3 +23,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.builders.tiny import tiny_model
 
     return tiny_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """What starts training processes in a moment."""
+    from tests.builders.warm import Warm
+
+    with Warm() as parent:
+        yield parent

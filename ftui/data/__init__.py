@@ -7,6 +7,9 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     sources.py     paths and globs of the plan to files with content hashes
     records.py     one file's bytes to records: JSON Lines, JSON, CSV
     rows.py        records to rows: text, label, id, unit
+    dialogues.py   records to chats: prompt and answer, messages, a text and its fields
+    form.py        the JSON schema of an answer, and how one is judged
+    pictures.py    records and folders to pictures and their labels
     clean.py       named, versioned rules applied to every text
     split.py       train, validation and test by unit
     duplicates.py  equal texts within and across splits, and the plan's policy for them
@@ -15,5 +18,9 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     store.py       the files of a data version
     base.py        where the base model's files are, and that they are the right ones
     tokenizer.py   the base model's tokenizer, without transformers
-    encode.py      rows to token ids in Arrow files, memory-mapped by every run
+    template.py    the base model's chat template, in a sandbox
+    coded.py       a row as tokens
+    chat.py        a chat to tokens and the positions that carry loss
+    encoders.py    which encoder a task has
+    encode.py      encoded rows in Arrow files, memory-mapped by every run
 """

@@ -13,8 +13,9 @@ from ftui.record.files import read_json, sha256_file, sha256_json
 
 How = Literal["package", "directory", "hub cache", "hub"]
 
-PATTERNS = ("*.safetensors", "*.json", "*.txt", "*.model")
-"""Files of a model that are read. No pickle (.bin, .pt, .pkl) and no code (.py), ever."""
+PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model")
+"""Files of a model that are read. No pickle (.bin, .pt, .pkl) and no code (.py), ever;
+a chat template (.jinja) is rendered in a sandbox."""
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 

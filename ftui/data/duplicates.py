@@ -49,8 +49,8 @@ class Pair:
 
     @property
     def other_labels(self) -> int:
-        """Texts whose rows do not all have the same label."""
-        return sum(len({row.label for row in (*a, *b)}) > 1 for a, b in self.groups)
+        """Texts whose rows do not all have the same label or answer."""
+        return sum(len({row.wanted for row in (*a, *b)}) > 1 for a, b in self.groups)
 
     def content(self) -> dict[str, Any]:
         """For `leakage.json`: counts, and the first groups with the places of their rows."""
@@ -118,11 +118,11 @@ def duplicate_findings(pairs: list[Pair], policy: Duplicates, column: str) -> It
         place, kind = pair.groups[0][0][0].place, f"equal texts {pair.name}"
         yield _finding(pair, policy, place, column, kind)
         if pair.other_labels:
-            kept, others = next((a, b) for a, b in pair.groups if len({r.label for r in (*a, *b)}) > 1)
-            other = next((r for r in (*kept, *others) if r.label != kept[0].label), others[0])
+            kept, others = next((a, b) for a, b in pair.groups if len({r.wanted for r in (*a, *b)}) > 1)
+            other = next((r for r in (*kept, *others) if r.wanted != kept[0].wanted), others[0])
             message = (
-                f"{_many(pair.other_labels, 'text')} {_where(pair)} with different labels, first "
-                f"{kept[0].label!r} here and {other.label!r} in {other.place}; decide which is right"
+                f"{_many(pair.other_labels, 'text')} {_where(pair)} with different {'answers' if kept[0].answer else 'labels'}, first "
+                f"{safe(kept[0].wanted, 60)!r} here and {safe(other.wanted, 60)!r} in {other.place}; decide which is right"
             )
             yield warning(kept[0].place, column, message, f"other labels {pair.name}")
 

@@ -1,7 +1,7 @@
-"""Rows to token ids, once per data version and tokenizer, in Arrow files that every run maps into memory.
+"""Encoded examples in Arrow files, written once per data version and encoder and mapped into memory by every run.
 
-A cache is named by the content it was made from (data, tokenizer, length, truncation), never by names or times of files, so
-that changed data or another tokenizer can not meet old ids.
+A cache is named by the content it was made from (data, tokenizer, template, length, truncation), never by names or times of
+files, so that changed data or another tokenizer can not meet old ids.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ftui.data.coded import Coded
+from ftui.data.encoders import Encoder
 from ftui.data.findings import DataError, Finding, Findings, error, warning
 from ftui.data.rows import Row
 from ftui.data.sources import SPLITS
 from ftui.data.store import read_split, whole_folder
-from ftui.data.tokenizer import TextTokenizer
-from ftui.plan.schema import Training
 from ftui.record.files import read_json, replace_json, sha256_json
-from ftui.record.text import safe
 
-ENCODING_SCHEMA = 1
+ENCODING_SCHEMA = 2
 BATCH = 4096
 """Rows of one Arrow record batch."""
 
@@ -38,7 +37,11 @@ _COLUMNS = pa.schema(
         ("label", pa.int32()),
         ("unit", pa.string()),
         ("input_ids", pa.list_(pa.int32())),
+        ("spans", pa.list_(pa.int32())),
+        ("answer", pa.string()),
+        ("path", pa.string()),
         ("length", pa.int32()),
+        ("targets", pa.int32()),
     ]
 )
 
@@ -49,11 +52,28 @@ class Example:
 
     id: str
     category: str
-    """Label as written in the data."""
+    """Label as written in the data; for generation its category, for extraction "all"."""
     label: int
-    """Class id: the category's position in the label list."""
+    """Class id: the category's position in the label list; -1 where there are no classes."""
     input_ids: list[int]
-    """Token ids, special tokens included, no padding."""
+    """Token ids, special tokens included, no padding; empty for a picture."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Positions `[start, end)` in `input_ids` that carry loss: the token there is predicted from those before it. In order, never
+    the first position; empty for classification, whose one target is the label."""
+    answer: str = ""
+    """What should have been written, as text; "" for classification."""
+    path: str = ""
+    """The picture's file, relative to the campaign; "" for text."""
+
+    @property
+    def targets(self) -> int:
+        """How many targets carry loss: tokens, or the one label."""
+        return sum(end - start for start, end in self.spans) if self.spans else 1
+
+    @property
+    def target_ids(self) -> list[int]:
+        """The tokens that carry loss."""
+        return [token for start, end in self.spans for token in self.input_ids[start:end]]
 
 
 class EncodedSplit:
@@ -66,7 +86,9 @@ class EncodedSplit:
             self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)]).tolist()
         self.lengths: NDArray[np.int32] = self._column("length")
-        """Tokens of each example."""
+        """Tokens of each example; 1 for a picture."""
+        self.targets: NDArray[np.int32] = self._column("targets")
+        """Targets of each example that carry loss."""
         self.labels: NDArray[np.int32] = self._column("label")
         """Class id of each example."""
 
@@ -79,10 +101,9 @@ class EncodedSplit:
             raise IndexError(f"{self.path.name} has {len(self)} examples, none has the index {index}")
         which = bisect_right(self._starts, index) - 1
         batch, at = self._batches[which], index - self._starts[which]
-        identity, category, label, ids = (
-            batch.column(name)[at].as_py() for name in ("id", "category", "label", "input_ids")
-        )
-        return Example(identity, category, label, ids)
+        names = ("id", "category", "label", "input_ids", "spans", "answer", "path")
+        identity, category, label, ids, bounds, answer, path = (batch.column(name)[at].as_py() for name in names)
+        return Example(identity, category, label, ids, list(zip(bounds[::2], bounds[1::2], strict=True)), answer, path)
 
     def __iter__(self) -> Iterator[Example]:
         return (self.row(index) for index in range(len(self)))
@@ -94,7 +115,7 @@ class EncodedSplit:
 
 @dataclass(frozen=True)
 class Encoded:
-    """The encoded splits of one data version under one tokenizer and length."""
+    """The encoded splits of one data version by one encoder."""
 
     folder: Path
     splits: dict[str, EncodedSplit]
@@ -103,51 +124,33 @@ class Encoded:
     findings: list[Finding] = field(default_factory=list)
 
 
-def encoding_key(data_hash: str, tokenizer: TextTokenizer, max_length: int, truncation: str) -> str:
+def encoding_key(data_hash: str, encoder: Encoder) -> str:
     """Name of the cache: a hash of everything its content follows from, 16 hex digits."""
-    identity = {
-        "encoding": ENCODING_SCHEMA,
-        "data": data_hash,
-        "tokenizer": tokenizer.sha256,
-        "library": version("tokenizers"),
-        "max_length": max_length,
-        "truncation": truncation,
-    }
+    identity = {"encoding": ENCODING_SCHEMA, "data": data_hash, "library": version("tokenizers"), **encoder.identity}
     return sha256_json(identity)[:16]
 
 
-def encode_splits(version_folder: Path, labels: list[str], tokenizer: TextTokenizer, training: Training) -> Encoded:
+def encode_splits(version_folder: Path, encoder: Encoder) -> Encoded:
     """Encode the splits of the data version in `version_folder`, or open what was encoded before.
 
-    `labels` is in class order. Raises `DataError` when rows are longer than `training.max_length` and truncation is
-    "error"; with "cut" they are cut at the end, and a warning says how many tokens were lost.
+    Raises `DataError` with every row that cannot be encoded as the plan wants it, counted per split.
     """
-    limit, policy = training.max_length, training.truncation
-    key = encoding_key(version_folder.name, tokenizer, limit, policy)
+    key = encoding_key(version_folder.name, encoder)
     folder = version_folder / "encoded" / key
     if not (folder / "manifest.json").is_file():
         with whole_folder(folder) as aside:
-            noticed, over, classes = Findings(), {}, {label: i for i, label in enumerate(labels)}
+            noticed, over = Findings(), {}
+            noticed.add(*encoder.findings())
             for name in SPLITS:
                 rows = read_split(version_folder / f"{name}.jsonl")
-                lost = _write_split(
-                    aside / f"{name}.arrow", rows, classes, tokenizer, limit, noticed, cut=policy == "cut"
-                )
+                lost = _write_split(aside / f"{name}.arrow", rows, encoder, noticed)
+                noticed.add(*lost.findings(f"data/{version_folder.name}/{name}.jsonl", encoder))
                 over[name] = lost.rows
-                if policy == "cut" and lost.rows:
-                    message = (
-                        f"{lost.rows:,} of {lost.of:,} rows have more than {limit} tokens (longest {lost.longest}); "
-                        f"{lost.tokens:,} tokens were cut off"
-                    )
-                    noticed.add(
-                        warning(f"data/{version_folder.name}/{name}.jsonl", "training.max_length", message, "cut")
-                    )
             findings = noticed.all()
             if noticed.errors:
                 raise DataError(findings)
-            content = {"schema": ENCODING_SCHEMA, "key": key, "tokenizer": tokenizer.sha256, "max_length": limit}
-            content |= {"truncation": policy, "over_length": over, "findings": [f.row() for f in findings]}
-            replace_json(aside / "manifest.json", content)
+            content = {"schema": ENCODING_SCHEMA, "key": key, "made_from": encoder.identity, "over_length": over}
+            replace_json(aside / "manifest.json", {**content, "findings": [f.row() for f in findings]})
     return _open(folder)
 
 
@@ -164,50 +167,66 @@ class _Lost:
     of: int = 0
     rows: int = 0
     tokens: int = 0
+    targets: int = 0
+    rows_with_targets: int = 0
     longest: int = 0
+    without_target: int = 0
+    joined: int = 0
+
+    def add(self, coded: Coded, limit: int) -> None:
+        self.of += 1
+        self.rows += coded.whole_length > limit
+        self.longest = max(self.longest, coded.whole_length)
+        self.tokens += coded.whole_length - len(coded.ids) if coded.ids else 0
+        self.targets += coded.lost_targets
+        self.rows_with_targets += coded.lost_targets > 0
+        self.joined += coded.joined
+        self.without_target += coded.problem is not None and coded.problem.kind == "no target left"
+
+    def findings(self, place: str, encoder: Encoder) -> Iterator[Finding]:
+        limit = encoder.limit
+        if self.without_target:
+            message = (
+                f"{self.without_target:,} of {self.of:,} rows keep no target within training.max_length = {limit}; "
+                "they would train nothing, so nothing is trained"
+            )
+            yield error(place, "training.max_length", message, "split without targets")
+        elif self.tokens:
+            message = (
+                f"{self.rows:,} of {self.of:,} rows have more than {limit} tokens (longest {self.longest}); "
+                f"{self.tokens:,} tokens were cut off"
+            )
+            if encoder.has_targets:
+                message += f", {self.targets:,} of them targets, of {self.rows_with_targets:,} rows"
+            yield warning(place, "training.max_length", message, "cut")
+        if self.joined:
+            message = (
+                f"in {self.joined:,} of {self.of:,} rows one token holds the end of the prompt and the start of the answer; it carries "
+                "loss, but a prompt that is asked alone ends in other tokens: begin answers without white space, or end prompts so"
+            )
+            yield warning(place, "messages", message, "joined token")
 
 
-def _write_split(
-    path: Path,
-    rows: Iterator[Row],
-    classes: dict[str, int],
-    tokenizer: TextTokenizer,
-    limit: int,
-    noticed: Findings,
-    *,
-    cut: bool,
-) -> _Lost:
+def _write_split(path: Path, rows: Iterator[Row], encoder: Encoder, noticed: Findings) -> _Lost:
     lost = _Lost()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _COLUMNS) as writer:
         while batch := list(islice(rows, BATCH)):
-            ids = tokenizer.encode([row.text for row in batch])
-            long = [i for i, tokens in enumerate(ids) if len(tokens) > limit]
-            lost.of += len(batch)
-            lost.rows += len(long)
-            lost.longest = max(lost.longest, *map(len, ids))
-            if not cut:
-                noticed.add(*(_too_long(batch[i], len(ids[i]), limit) for i in long))
-            elif long:
-                shorter = tokenizer.encode_cut([batch[i].text for i in long], limit)
-                for i, tokens in zip(long, shorter, strict=True):
-                    lost.tokens += len(ids[i]) - len(tokens)
-                    ids[i] = tokens
+            coded = encoder.encode(batch)
+            for one in coded:
+                lost.add(one, encoder.limit)
+                noticed.add(*([one.problem] if one.problem is not None else []))
             columns = [
                 [row.id for row in batch],
                 [row.label for row in batch],
-                [classes[row.label] for row in batch],
+                [one.label for one in coded],
                 [row.unit for row in batch],
-                ids,
-                [len(tokens) for tokens in ids],
+                [one.ids for one in coded],
+                [[bound for span in one.spans for bound in span] for one in coded],
+                [row.answer for row in batch],
+                [row.path for row in batch],
+                [max(1, len(one.ids)) for one in coded],
+                [sum(end - start for start, end in one.spans) if encoder.has_targets else 1 for one in coded],
             ]
             arrays = [pa.array(column, type=kind.type) for column, kind in zip(columns, _COLUMNS, strict=True)]
             writer.write_batch(pa.record_batch(arrays, schema=_COLUMNS))
     return lost
-
-
-def _too_long(row: Row, length: int, limit: int) -> Finding:
-    message = (
-        f"has {length} tokens, more than training.max_length = {limit} ({safe(row.text, 40)!r}); "
-        'raise max_length, shorten the text, or set truncation = "cut"'
-    )
-    return error(row.place, "text", message, "too many tokens")

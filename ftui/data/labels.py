@@ -15,6 +15,11 @@ def class_order(splits: Splits) -> list[str]:
     return sorted({row.label for row in splits["train"]})
 
 
+def slice_names(splits: Splits) -> list[str]:
+    """Categories of all splits, sorted: for a generation they are slices of its answers, not classes that train must know."""
+    return sorted({row.label for rows in splits.values() for row in rows})
+
+
 def check_labels(splits: Splits, column: str) -> Iterator[Finding]:
     """Labels that training does not know, classes absent from a split, and data with fewer than two classes."""
     known = class_order(splits)

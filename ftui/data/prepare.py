@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ftui import __version__
-from ftui.data.clean import RULES, clean, find_rules
+from ftui.data.clean import RULES, Rule, clean, find_rules
+from ftui.data.dialogues import extraction_row, generation_row
 from ftui.data.duplicates import Dropped, Pair, drop_from_train, duplicate_findings, find_pairs, without
 from ftui.data.encode import encode_splits
+from ftui.data.encoders import make_encoder
 from ftui.data.findings import DataError, Finding, Findings, error
-from ftui.data.labels import check_labels, class_order
-from ftui.data.rows import Row, read_rows
+from ftui.data.form import Form, FormError, read_form
+from ftui.data.labels import check_labels, class_order, slice_names
+from ftui.data.pictures import folder_rows, picture_row
+from ftui.data.records import read_records
+from ftui.data.rows import Row, class_row
 from ftui.data.sources import SPLITS, Source, find_sources
 from ftui.data.split import Splits, check_shares, count_categories, crossing_units, empty_splits, split_by_hash
 from ftui.data.store import (
+    FORM_FILE,
     MANIFEST_SCHEMA,
     describe_files,
     is_intact,
@@ -25,8 +32,7 @@ from ftui.data.store import (
     write_dropped,
     write_rows,
 )
-from ftui.data.tokenizer import load_tokenizer
-from ftui.plan.schema import Data, Plan, Training
+from ftui.plan.schema import TASK_COLUMNS, Data, Plan, Training
 from ftui.plan.settings import DataVersion
 from ftui.plan.variants import variant_plan
 from ftui.record.files import read_json, replace_json, sha256_json
@@ -36,6 +42,8 @@ PREPARATION = 1
 """Version of what happens between files and rows; another number is another data version."""
 
 CURRENT_SCHEMA = 1
+
+CLASSIFICATIONS = ("text-classification", "image-classification")
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,10 @@ class DataReport:
     """Per input file: split it was named for, name, sha256, bytes, rows."""
     splits: Splits
     labels: list[str]
-    """Categories in class order."""
+    """Categories in class order; for extraction, the fields in the schema's order."""
+    instruction: str | None
+    form: dict[str, Any] | None
+    """The JSON schema of an answer; None but for extraction."""
     counts: dict[str, dict[str, int]]
     """Rows by category and split."""
     pairs: list[Pair]
@@ -69,7 +80,7 @@ class DataReport:
     @property
     def version(self) -> DataVersion:
         sizes = {f"{name}_examples": len(self.splits[name]) for name in SPLITS}
-        return DataVersion(hash=self.hash, labels=self.labels, **sizes)
+        return DataVersion(hash=self.hash, labels=self.labels, instruction=self.instruction, **sizes)
 
 
 def check_data(plan: Plan, campaign: Path) -> DataReport:
@@ -77,20 +88,19 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
 
     Never raises for what is wrong with the data: that is in `findings`, all of it.
     """
-    data, noticed = plan.data, Findings()
+    data, task, noticed = plan.data, plan.hypothesis.task, Findings()
     rules, unknown = find_rules(data.cleaning)
     noticed.add(*unknown)
+    form = _form(plan, campaign, noticed)
     if data.validation is None:
         noticed.add(*check_shares(data.split))
     files: list[dict[str, Any]] = []
     splits: Splits = {name: [] for name in SPLITS}
-    for source in find_sources(data, campaign):
+    for source in find_sources(data, campaign, folders=task == "image-classification"):
         if isinstance(source, Finding):
             noticed.add(source)
             continue
-        rows = [dataclasses.replace(r, text=clean(r.text, rules)) for r in _read(source, data, noticed)]
-        for row in rows:
-            noticed.add(*_check_text(row, data.columns.text))
+        rows = _read(source, plan, campaign, rules, form, noticed)
         splits[source.split] += rows
         files.append({"split": source.split, "name": source.name, "sha256": source.sha256, "bytes": source.bytes})
         files[-1]["rows"] = len(rows)
@@ -101,19 +111,22 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
     elif data.unit is not None:
         noticed.add(*crossing_units(splits, data.unit))
     pairs = find_pairs(splits)
-    noticed.add(*duplicate_findings(pairs, data.duplicates, data.columns.text))
+    noticed.add(*duplicate_findings(pairs, data.duplicates, compared_column(plan)))
     dropped = drop_from_train(pairs, data.duplicates)
     splits = without(splits, dropped)
     if not noticed.errors or any(splits.values()):
         noticed.add(*empty_splits(splits))
-    noticed.add(*check_labels(splits, data.columns.label))
-    identity = _identity(data, files)
+    if task in CLASSIFICATIONS:
+        noticed.add(*check_labels(splits, data.columns.label))
+    identity = _identity(plan, files, form, splits)
     return DataReport(
         hash=sha256_json(identity)[:16],
         identity=identity,
         files=files,
         splits=splits,
-        labels=class_order(splits),
+        labels=form.fields if form else class_order(splits) if task in CLASSIFICATIONS else slice_names(splits),
+        instruction=data.instruction,
+        form=None if form is None else form.schema,
         counts=count_categories(splits),
         pairs=pairs,
         dropped=dropped,
@@ -132,13 +145,18 @@ def prepare(plan: Plan, files: CampaignFiles, model_dir: Path | None = None) -> 
         raise DataError(report.findings)
     write_version(report, plan, files)
     findings = [*report.findings, *(encode_version(report, plan, files, model_dir) if model_dir is not None else [])]
+    version = report.version
+    if model_dir is not None:
+        encoder = make_encoder(plan.hypothesis.task, report.labels, plan.training, plan.evaluation, model_dir)
+        targets = encode_splits(files.data_version(report.hash), encoder).splits["train"].targets
+        version = version.model_copy(update={"train_targets": int(targets.sum())})
     content = {
         "schema": CURRENT_SCHEMA,
-        "data": report.version.model_dump(mode="json"),
+        "data": version.model_dump(mode="json"),
         "findings": [str(finding) for finding in findings],
     }
     replace_json(files.data_current, content)
-    return report.version
+    return version
 
 
 def current_version(files: CampaignFiles) -> DataVersion | None:
@@ -151,10 +169,11 @@ def current_version(files: CampaignFiles) -> DataVersion | None:
 
 def encode_version(report: DataReport, plan: Plan, files: CampaignFiles, model_dir: Path) -> list[Finding]:
     """Encode the written version for every run of `plan`; the findings about lengths. Raises `DataError`."""
-    tokenizer, noticed = load_tokenizer(model_dir), Findings()
+    noticed = Findings()
     for training in trainings(plan):
+        encoder = make_encoder(plan.hypothesis.task, report.labels, training, plan.evaluation, model_dir)
         try:
-            noticed.add(*encode_splits(files.data_version(report.hash), report.labels, tokenizer, training).findings)
+            noticed.add(*encode_splits(files.data_version(report.hash), encoder).findings)
         except DataError as problem:
             noticed.add(*problem.findings)
     if noticed.errors:
@@ -182,6 +201,8 @@ def write_version(report: DataReport, plan: Plan, files: CampaignFiles) -> None:
             write_rows(aside / f"{name}.jsonl", report.splits[name])
         write_dropped(aside / "dropped.jsonl", report.dropped)
         replace_json(aside / "leakage.json", leakage(report, plan))
+        if report.form is not None:
+            replace_json(aside / FORM_FILE, report.form)
         replace_json(aside / "manifest.json", {**manifest(report, plan), "written": describe_files(aside)})
 
 
@@ -220,32 +241,113 @@ def leakage(report: DataReport, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _identity(data: Data, files: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
+def _identity(plan: Plan, files: list[dict[str, Any]], form: Form | None, splits: Splits) -> dict[str, Any]:
+    data, task = plan.data, plan.hypothesis.task
+    identity: dict[str, Any] = {
         "preparation": PREPARATION,
         "files": [[file["split"], file["name"], file["sha256"]] for file in files],
-        "columns": data.columns.model_dump(),
+        "columns": {name: getattr(data.columns, name) for name in TASK_COLUMNS[task]},
         "unit": data.unit,
         "split": data.split.model_dump() if data.validation is None else None,
         "cleaning": data.cleaning,
         "duplicates": data.duplicates.model_dump(),
     }
+    also = {
+        "task": task if task != "text-classification" else None,
+        "bad_rows": data.bad_rows if data.bad_rows != "stop" else None,
+        "instruction": data.instruction,
+        "form": None if form is None else form.schema,
+        # Names and places are in the files; what the pictures show is not.
+        "pictures": _pictures(splits) if task == "image-classification" else None,
+    }
+    return identity | {name: value for name, value in also.items() if value is not None}
 
 
-def _read(source: Source, data: Data, noticed: Findings) -> list[Row]:
+def _pictures(splits: Splits) -> str:
+    return sha256_json([[row.path, row.text] for rows in splits.values() for row in rows])
+
+
+def compared_column(plan: Plan) -> str:
+    """The column that equal rows are equal in."""
+    columns = plan.data.columns
+    match plan.hypothesis.task:
+        case "generation":
+            return columns.messages or columns.prompt
+        case "image-classification":
+            return columns.image
+    return columns.text
+
+
+def _form(plan: Plan, campaign: Path, noticed: Findings) -> Form | None:
+    name = plan.evaluation.format
+    if plan.hypothesis.task != "extraction" or name is None:
+        return None
+    try:
+        return read_form(campaign / name)
+    except FormError as problem:
+        noticed.add(error(name, "", f"{problem}; it is the JSON schema that evaluation.format names", "no schema"))
+        return None
+
+
+def _read(
+    source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: Form | None, noticed: Findings
+) -> list[Row]:
+    """Cleaned rows of one file. What is wrong with a row stops, or is named and the row left out, as `data.bad_rows` says."""
     rows = []
     before = source.path.stat()
-    for item in read_rows(source.path, source.name, data.columns, data.unit):
+    for item in _items(source, plan, campaign, rules, form):
         if isinstance(item, Finding):
             noticed.add(item)
         else:
             rows.append(item)
     after = source.path.stat()
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns) or before.st_size != source.bytes:
+    changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
+    if changed or (before.st_size != source.bytes and source.path.is_file()):
         noticed.add(
             error(source.name, "", "changed while it was read; wait until it is written, then try again", "changed")
         )
     return rows
+
+
+def _items(source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: Form | None) -> Iterator[Row | Finding]:
+    task, data, name = plan.hypothesis.task, plan.data, source.name
+    drop = data.bad_rows == "drop"
+    if source.path.is_dir():
+        yield from folder_rows(source.path, name, campaign)
+        return
+    for record in read_records(source.path, name):
+        if isinstance(record, Finding):
+            yield record
+            continue
+        match task:
+            case "generation":
+                found = list(generation_row(name, *record, data, rules))
+            case "extraction":
+                found = list(extraction_row(name, *record, data, rules, form)) if form is not None else []
+            case "image-classification":
+                found = list(picture_row(name, *record, data.columns, data.unit, source.path, campaign))
+            case _:
+                found = list(_class_row(name, *record, data, rules))
+        for item in found:
+            yield left_out(item) if drop and isinstance(item, Finding) and item.severity == "error" else item
+
+
+def _class_row(name: str, line: int, record: dict[str, Any], data: Data, rules: list[Rule]) -> Iterator[Row | Finding]:
+    for item in class_row(name, line, record, data.columns, data.unit):
+        if isinstance(item, Finding):
+            yield item
+            continue
+        row = dataclasses.replace(item, text=clean(item.text, rules))
+        if problems := _check_text(row, data.columns.text):
+            yield from problems
+        else:
+            yield row
+
+
+def left_out(finding: Finding) -> Finding:
+    """An error about a row as a warning that the row was left out."""
+    message = f'{finding.message}; the row was left out (data.bad_rows = "drop")'
+    return dataclasses.replace(finding, severity="warning", message=message)
 
 
 def _check_text(row: Row, column: str) -> list[Finding]:

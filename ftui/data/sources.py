@@ -13,7 +13,7 @@ from ftui.data.findings import Finding, error
 from ftui.data.records import READERS
 from ftui.plan.load import PLAN_FILE
 from ftui.plan.schema import Data
-from ftui.record.files import sha256_file
+from ftui.record.files import sha256_file, sha256_json
 from ftui.record.layout import CampaignFiles
 
 SPLITS = ("train", "validation", "test")
@@ -34,8 +34,11 @@ class Source:
     bytes: int
 
 
-def find_sources(data: Data, campaign: Path) -> Iterator[Source | Finding]:
-    """The files the plan names, in the plan's order and sorted within a glob; what names no readable file is a finding."""
+def find_sources(data: Data, campaign: Path, *, folders: bool = False) -> Iterator[Source | Finding]:
+    """The files the plan names, in the plan's order and sorted within a glob; what names no readable file is a finding.
+
+    With `folders`, one of pictures may stand for a file; its hash is over the names in it, their content counts row by row.
+    """
     taken: dict[Path, str] = {}
     for split in SPLITS:
         for index, pattern in enumerate(getattr(data, split) or []):
@@ -50,7 +53,7 @@ def find_sources(data: Data, campaign: Path) -> Iterator[Source | Finding]:
                     message = f"{name} is already named by {before}; each file belongs to one split, once"
                     yield error(PLAN_FILE, field, message, "file named twice")
                 else:
-                    yield _source(split, path, name, field)
+                    yield _folder(split, path, name) if folders and path.is_dir() else _source(split, path, name, field)
 
 
 def _matches(pattern: str, campaign: Path) -> list[Path]:
@@ -94,6 +97,11 @@ def _source(split: str, path: Path, name: str, field: str) -> Source | Finding:
         return Source(split, path, name, sha256_file(path), path.stat().st_size)
     except OSError as problem:
         return error(name, "", f"cannot be read: {problem.strerror}", "unreadable file")
+
+
+def _folder(split: str, path: Path, name: str) -> Source:
+    names = sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
+    return Source(split, path, name, sha256_json(names), 0)
 
 
 def _name(path: Path, campaign: Path) -> str:

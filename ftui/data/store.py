@@ -18,6 +18,8 @@ from ftui.record.lines import iterate_rows
 ROWS, ROWS_SCHEMA = "rows", 1
 DROPPED, DROPPED_SCHEMA = "dropped", 1
 MANIFEST_SCHEMA = 1
+FORM_FILE = "form.json"
+"""The JSON schema of an answer, for extraction."""
 
 
 @contextmanager
@@ -70,7 +72,10 @@ def write_rows(path: Path, rows: list[Row]) -> None:
 def read_split(path: Path) -> Iterator[Row]:
     """Rows as `write_rows` wrote them; `raw` is the cleaned text here."""
     for row in iterate_rows(path, ROWS, ROWS_SCHEMA):
-        yield Row(row["id"], row["text"], row["label"], row["unit"], row["file"], row["line"], row["text"])
+        yield Row(
+            row["id"], row["text"], row["label"], row["unit"], row["file"], row["line"], row["text"],
+            tuple(row.get("messages", ())), row.get("path", ""),
+        )  # fmt: skip
 
 
 def write_dropped(path: Path, dropped: list[Dropped]) -> None:
@@ -98,7 +103,10 @@ def is_intact(manifest: Path) -> bool:
 
 
 def _row_content(row: Row) -> dict[str, Any]:
-    return {"id": row.id, "text": row.text, "label": row.label, "unit": row.unit, "file": row.file, "line": row.line}
+    content: dict[str, Any] = {"id": row.id, "text": row.text, "label": row.label, "unit": row.unit}
+    content |= {"file": row.file, "line": row.line}
+    own = {"messages": list(row.messages), "path": row.path}
+    return content | {name: value for name, value in own.items() if value}
 
 
 def _write_lines(path: Path, kind: str, schema: int, rows: Iterator[dict[str, Any]]) -> None:

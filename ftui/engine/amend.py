@@ -9,6 +9,9 @@ from ftui.plan.schema import Plan
 AMENDABLE = ("rental", "machine", "hypothesis.statement")
 """What may change at any time: it decides nothing about a run's result."""
 
+DECIDES = ("machine.processes", "machine.strategy")
+"""What may not, although it lies there: the number of processes multiplies the examples of an update (K10)."""
+
 
 class PlanChanged(Exception):
     """The plan was changed in a way that would mix results of two plans."""
@@ -25,7 +28,7 @@ def check_amendment(before: Plan, after: Plan) -> list[str]:
     Variants may be added. Raises `PlanChanged` when anything else that runs depend on is different.
     """
     changed = changed_fields(before, after)
-    refused = [name for name in changed if name != "variants" and not name.startswith(AMENDABLE)]
+    refused = [n for n in changed if n in DECIDES or not (n == "variants" or n.startswith(AMENDABLE))]
     if "variants" in changed:
         kept = {v.id: v for v in after.variants}
         refused += [f"variants[{v.id}]" for v in before.variants if kept.get(v.id) != v]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import IO, Any
 import psutil
 
 from ftui.engine.launch import Command
-from ftui.engine.placement import Place
+from ftui.engine.placement import Places, places_record
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -32,7 +33,7 @@ class Job:
 
     key: str
     """What it works on, e.g. `run:r003-control-s17`; one living job per key."""
-    place: Place | None
+    places: Places
     log: Path
     process: subprocess.Popen[bytes] | None
     pid: int
@@ -53,10 +54,23 @@ class Job:
         return None if self.process is None else self.process.returncode
 
     def terminate(self, reason: str) -> None:
-        """Ask it to end gracefully."""
+        """Ask it to end gracefully.
+
+        Above several processes stands a launcher, which would pass the signal on but kill them after a grace of its own; so they
+        are asked themselves, and it ends when they have.
+        """
         self.stop_reason = self.stop_reason or reason
-        if (process := find_process(self.pid, self.created_at)) is not None:
-            process.terminate()
+        if (process := find_process(self.pid, self.created_at)) is None:
+            return
+        try:
+            workers = process.children() if len(self.places) > 1 else []
+        except psutil.NoSuchProcess:
+            return
+        for member in workers or [process]:
+            try:
+                member.terminate()
+            except psutil.NoSuchProcess:
+                continue
 
     def kill(self) -> None:
         """End it and everything it started."""
@@ -75,12 +89,12 @@ class Job:
             self.process.wait()
 
 
-def start_job(key: str, command: Command, place: Place | None, *, outlives_supervisor: bool) -> Job:
+def start_job(key: str, command: Command, places: Places, *, outlives_supervisor: bool) -> Job:
     """Start a process in a session of its own with closed standard input and its output appended to its log (K28)."""
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("ab") as log:
         process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()))
-    return Job(key, place, command.log, process, process.pid, psutil.Process(process.pid).create_time())
+    return Job(key, places, command.log, process, process.pid, psutil.Process(process.pid).create_time())
 
 
 def _spawn(command: Command, log: IO[bytes], before: Callable[[], None] | None) -> subprocess.Popen[bytes]:
@@ -106,11 +120,11 @@ def _die_with(parent: int) -> Callable[[], None]:
     return before
 
 
-def adopt_job(key: str, place: Place | None, log: Path, pid: int, created_at: float) -> Job | None:
+def adopt_job(key: str, places: Places, log: Path, pid: int, created_at: float) -> Job | None:
     """A job for a process that an earlier supervisor started, None when it has ended."""
     if find_process(pid, created_at) is None:
         return None
-    return Job(key, place, log, None, pid, created_at)
+    return Job(key, places, log, None, pid, created_at)
 
 
 def find_process(pid: int, created_at: float) -> psutil.Process | None:
@@ -127,30 +141,56 @@ def why_ended(job: Job) -> str:
     """One sentence on how a process ended that left no word of its own."""
     code = job.exit_code
     said = last_words(job.log)
+    if (fallen := _fallen_worker(job)) is not None:
+        return fallen
     if code is None:
         return "its process ended while no supervisor was there to see why"
     if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
-        hint = ", by hand or because memory ran out" if -code == signal.SIGKILL else ""
-        return f"killed by {name}{hint}"
+        return _killed_by(-code)
     return said or f"ended with code {code}; see {job.log.name}"
 
 
+def _killed_by(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    hint = ", by hand or because memory ran out" if number == signal.SIGKILL else ""
+    return f"killed by {name}{hint}"
+
+
+_FALLEN = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+)")
+"""How the launcher of several processes says which of them a signal ended first; its own exit code does not."""
+
+
+def _fallen_worker(job: Job) -> str | None:
+    """Which of a job's processes was killed, None when none was or the launcher did not say (K19)."""
+    if len(job.places) < 2:
+        return None
+    found = [match for line in _tail_of(job.log) if (match := _FALLEN.search(line))]
+    if not found:
+        return None
+    return f"process {int(found[-1][2]) + 1} of {len(job.places)} was {_killed_by(int(found[-1][1]))}"
+
+
 def last_words(log: Path) -> str | None:
-    """The cause a job printed in its last line, None if it printed none."""
+    """The cause a job printed in its last attempt, None if it printed none."""
+    words = [line.removeprefix("ftui: ") for line in _tail_of(log) if line.startswith("ftui: ")]
+    return words[-1] if words else None
+
+
+def _tail_of(log: Path) -> list[str]:
+    """The last lines of a log, no further back than the beginning of the last attempt."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 16384))
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
-        return None
-    words = [line.removeprefix("ftui: ") for line in lines[-3:] if line.startswith("ftui: ")]
-    return words[-1] if words else None
+        return []
+    opened = [index for index, line in enumerate(lines) if line.startswith("ftui.train ")]
+    return lines[opened[-1] :] if opened else lines
 
 
 def placement_record(job: Job) -> dict[str, Any]:
     """What the journal keeps so that a later supervisor finds the process again."""
-    return {**(job.place.record() if job.place else {}), "created_at": job.created_at}
+    return {**places_record(job.places), "created_at": job.created_at}

@@ -1,7 +1,7 @@
 """The command and the environment of each job.
 
 One process gets the environment accelerate's launcher would give it, without the launcher: it would neither forward SIGTERM nor
-add anything, and costs two seconds.
+add anything, and costs two seconds. Several are started by it, each run at a port of its own (K17).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ftui.engine.placement import Place
+from ftui.engine.placement import Places
 from ftui.plan.settings import RunSettings
 from ftui.record.layout import CampaignFiles
 
@@ -40,21 +40,29 @@ class Command:
 
 
 def train_command(
-    verb: str, directory: Path, settings: RunSettings, place: Place, *extra: str, attempt: int = 1
+    verb: str, directory: Path, settings: RunSettings, places: Places, *extra: str, attempt: int = 1
 ) -> Command:
-    """`python -m ftui.train VERB DIRECTORY …` on one place. Output goes to the directory's `log.txt`."""
+    """`python -m ftui.train VERB DIRECTORY …`, one process on each place. Output goes to the directory's `log.txt`."""
     threads = str(settings.machine.threads)
+    on_cpu = places[0].backend == "cpu"
+    precision = "no" if settings.training.precision == "fp32" else settings.training.precision
     environment = _clean_environment() | {
-        "ACCELERATE_USE_CPU": "true" if place.backend == "cpu" else "false",
-        "ACCELERATE_MIXED_PRECISION": "no" if settings.training.precision == "fp32" else settings.training.precision,
-        "CUDA_VISIBLE_DEVICES": "" if place.backend == "cpu" else str(place.index),
+        "ACCELERATE_USE_CPU": "true" if on_cpu else "false",
+        "ACCELERATE_MIXED_PRECISION": precision,
+        "CUDA_VISIBLE_DEVICES": "" if on_cpu else ",".join(str(place.index) for place in places),
         "OMP_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
         "FTUI_ATTEMPT": str(attempt),
     }
-    words = [*PYTHON, "ftui.train", verb, str(directory), *extra]
+    words = ["ftui.train", verb, str(directory), *extra]
+    if len(places) > 1:
+        # `--cpu` would start one process only, silently; with the variable above, `--multi_gpu` starts them all on the CPU, too.
+        words = [
+            "accelerate.commands.launch", "--multi_gpu", "--num_processes", str(len(places)), "--num_machines", "1",
+            "--mixed_precision", precision, "--dynamo_backend", "no", "--main_process_port", "0", "-m", *words,
+        ]  # fmt: skip
     log = (Path(extra[0]) if extra else directory) / "log.txt"
-    return Command(words, environment, log)
+    return Command([*PYTHON, *words], environment, log)
 
 
 def prepare_command(files: CampaignFiles) -> Command:
@@ -81,6 +89,7 @@ def _clean_environment() -> dict[str, str]:
         if name not in _INHERITED and not name.startswith("ACCELERATE_")
     }
     return kept | {
+        "PYTHONSAFEPATH": "1",  # for the processes a launcher starts
         "PYTHONUNBUFFERED": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_DISABLE_TELEMETRY": "1",

@@ -135,7 +135,7 @@ def next_steps(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
     if any(run.id not in state.runs for run in planned_runs(plan)):
         return [QueueRuns()]
     steps = _train(state, plan, situation)
-    return _conclude(state, situation) if steps is None else steps
+    return _conclude(state, plan, situation) if steps is None else steps
 
 
 def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | None:
@@ -162,8 +162,8 @@ def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | No
             if ends > last_moment:
                 steps.append(LeaveOut(run.id, f"it would end at {ends:%Y-%m-%d %H:%M} UTC, and {cause}"))
                 continue
-        if free > 0:
-            free -= 1
+        if free >= plan.machine.processes:
+            free -= plan.machine.processes
             steps.append(StartRun(run.id, _phase_of(run)))
     return steps
 
@@ -180,7 +180,7 @@ def _phase_of(run: Run) -> str:
     return "resume" if run.attempts else "experiment"
 
 
-def _conclude(state: Campaign, situation: Situation) -> list[Step]:
+def _conclude(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
     live = situation.live
     completed = state.runs_of("completed")
     if not any(run.kind == "train" for run in completed):
@@ -193,7 +193,7 @@ def _conclude(state: Campaign, situation: Situation) -> list[Step]:
             first = not state.test_openings
             reason = "all runs have ended" if first else "runs were completed after the test had been opened"
             return [OpenTest(new, reason)]
-        free = situation.free_places
+        free = situation.free_places // plan.machine.processes
         startable = [run for run in untested if f"test:{run.id}" not in live]
         return [EvaluateOnTest(run.id) for run in startable[:free]]
     if "report" in live or any(key.startswith("export:") for key in live):

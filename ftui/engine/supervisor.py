@@ -19,7 +19,7 @@ from ftui.engine.amend import check_amendment
 from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.lock import SupervisorLock
-from ftui.engine.placement import Place, places
+from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.steps import (
     Close,
     EvaluateOnTest,
@@ -138,10 +138,9 @@ class Supervisor:
         self._catch_up()
 
     def _situation(self) -> Situation:
-        taken = {job.place for job in self.jobs.values() if job.place is not None}
         return Situation(
             now=now(),
-            free_places=len([place for place in self.places if place not in taken]),
+            free_places=len(self._free_places()),
             live=frozenset(self.jobs),
             data_checked=self.data_checked,
             gates_failed=self.gates_failed,
@@ -155,9 +154,10 @@ class Supervisor:
             return {}
         return dict(run_durations(self.plan, self.state.data, read_gates(self.files.gates(passed[-1].id).rows)))
 
-    def _free_place(self) -> Place:
-        taken = {job.place for job in self.jobs.values()}
-        return next(place for place in self.places if place not in taken)
+    def _free_places(self, count: int | None = None) -> Places:
+        """The first `count` places no job has, or all of them."""
+        taken = {place for job in self.jobs.values() for place in job.places}
+        return tuple(place for place in self.places if place not in taken)[:count]
 
     # Taking over
 
@@ -165,13 +165,13 @@ class Supervisor:
         for run in self.state.runs_of("running"):
             attempt = run.attempts[-1]
             key = f"run:{run.id}"
-            place = next((p for p in self.places if p.record()["device"] == attempt.placement.get("device")), None)
+            own = recorded_places(self.places, attempt.placement)
             pid, created = attempt.pid or 0, float(attempt.placement.get("created_at", 0.0))
-            job = adopt_job(key, place, self.files.run(run.id).log, pid, created)
+            job = adopt_job(key, own, self.files.run(run.id).log, pid, created)
             if job is not None:
                 self.jobs[key] = job
             else:
-                ghost = Job(key, place, self.files.run(run.id).log, None, pid, created)
+                ghost = Job(key, own, self.files.run(run.id).log, None, pid, created)
                 self._run_ended(run, ghost)
         for gates in self.state.gates:
             if gates.ended_at is None:
@@ -249,7 +249,7 @@ class Supervisor:
                 self._say("phase", phase=step.phase)
             match step:
                 case PrepareData():
-                    self._start("data", prepare_command(self.files), None)
+                    self._start("data", prepare_command(self.files), ())
                 case RunGates():
                     self._start_gates()
                 case QueueRuns():
@@ -262,19 +262,19 @@ class Supervisor:
                     opening = len(self.state.test_openings) + 1
                     self._say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
                 case EvaluateOnTest():
-                    place = self._free_place()
                     folder = self.files.run(step.run).root
-                    self._start(f"test:{step.run}", train_command("test", folder, read_settings(folder), place), place)
+                    own = self._free_places(self.plan.machine.processes)
+                    self._start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
                 case WriteReport():
-                    self._start("report", report_command(self.files), None)
+                    self._start("report", report_command(self.files), ())
                 case Export():
                     self._start_export(step.run)
                 case Close():
                     self.ending = step.reason
         return any(not isinstance(step, StopRun) for step in steps)
 
-    def _start(self, key: str, command: Command, place: Place | None) -> Job:
-        job = start_job(key, command, place, outlives_supervisor=key.startswith("run:"))
+    def _start(self, key: str, command: Command, own: Places) -> Job:
+        job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"))
         self.jobs[key] = job
         return job
 
@@ -289,10 +289,10 @@ class Supervisor:
         if not folder.settings.exists():
             replace_text(folder.settings, dump_settings(self._settings_of(run)))
         attempt = len(run.attempts) + 1
-        place = self._free_place()
-        command = train_command("train", folder.root, read_settings(folder.root), place, attempt=attempt)
+        own = self._free_places(self.plan.machine.processes)
+        command = train_command("train", folder.root, read_settings(folder.root), own, attempt=attempt)
         resumed_from = newest_checkpoint(self.files, run.id)
-        job = self._start(f"run:{run.id}", command, place)
+        job = self._start(f"run:{run.id}", command, own)
         self._say(
             "run-started",
             run=run.id,
@@ -310,16 +310,16 @@ class Supervisor:
         settings = run_settings(self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True)
         replace_text(folder.run.settings, dump_settings(settings))
         self._say("gates-started", gates=identity)
-        place = self._free_place()
-        self._start("gates", train_command("pilot", folder.root, settings, place), place)
+        own = self._free_places(self.plan.machine.processes)
+        self._start("gates", train_command("pilot", folder.root, settings, own), own)
 
     def _start_export(self, run: str) -> None:
         name = run if not any(e.name == run for e in self.state.exports) else f"{run}-{len(self.state.exports) + 1}"
         self._say("export-started", export=name, run=run)
-        place = self._free_place()
+        own = self._free_places(1)
         folder, target = self.files.run(run).root, self.files.exports / name
-        command = train_command("export", folder, read_settings(folder), place, str(target))
-        self._start(f"export:{name}", command, place)
+        command = train_command("export", folder, read_settings(folder), own, str(target))
+        self._start(f"export:{name}", command, own)
 
     def _queue_planned(self) -> None:
         next_number = max((run.number for run in self.state.runs.values()), default=0)
@@ -413,8 +413,8 @@ class Supervisor:
         failed = next((row for row in rows if row.verdict == "failed"), None)
         if job.exit_code == 0 and not any(row.gate == "reload" for row in rows):
             settings = read_settings(folder.root)
-            place = self._free_place()
-            self._start("gates", train_command("reload", folder.root, settings, place), place)
+            own = self._free_places(1)
+            self._start("gates", train_command("reload", folder.root, settings, own), own)
             return
         passed = job.exit_code == 0 and failed is None
         cause = None if passed else f"{failed.gate}: {failed.cause}" if failed else why_ended(job)
@@ -434,9 +434,9 @@ class Supervisor:
         if job.exit_code != 0:
             self._say("export-ended", export=name, verified=False, cause=why_ended(job))
         elif not (target / "verification.json").is_file():
-            place = self._free_place()
-            command = train_command("verify", target, read_settings(target), place)
-            self._start(f"export:{name}", command, place)
+            own = self._free_places(1)
+            command = train_command("verify", target, read_settings(target), own)
+            self._start(f"export:{name}", command, own)
         else:
             self._say("export-ended", export=name, verified=True, cause=None)
 

@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 
 from ftui.machine.nvidia import gpus
+from ftui.plan.schema import Plan
+from ftui.plan.variants import variant_plan
 from ftui.record.files import sha256_json
 
 PACKAGES = (
@@ -49,6 +51,11 @@ DECISIVE = (
 """What a gate's memory, time and numbers depend on. Another kernel, core count or app version leaves them valid."""
 
 ABSENT = "not installed"
+
+NO_BITSANDBYTES = (
+    'method.kind = "qlora" needs bitsandbytes, which is not installed here; '
+    "`pip install 'ftui[qlora]'`, or choose kind = \"lora\""
+)
 
 
 def versions(timeout: float = 2.0) -> dict[str, str]:
@@ -95,6 +102,12 @@ def installed(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def missing_packages(plan: Plan) -> list[str]:
+    """A sentence for each package that the plan's control or a variant needs and that is not installed."""
+    kinds = {own.method.kind for own in (plan, *(variant_plan(plan, variant.id) for variant in plan.variants))}
+    return [NO_BITSANDBYTES] if "qlora" in kinds and installed("bitsandbytes") is None else []
 
 
 def usable_cores() -> int:

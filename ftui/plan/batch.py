@@ -22,6 +22,8 @@ class Batches:
     train_examples: int
     updates: int
     """Optimizer steps of the whole run."""
+    tokens: int
+    """Targets seen over the whole run, repeats counted: exactly for whole epochs, else as many as the average example gives."""
     limit: int | None = None
     """Examples the run may see, where that is what is held; its last update is cut to it."""
 
@@ -68,21 +70,31 @@ class Batches:
         ]
 
 
-def batches(training: Training, train_examples: int, replicas: int = 1) -> Batches:
-    """The arithmetic of one run. `train_examples` counts the rows left after cleaning; raises ValueError when there are none."""
+def batches(training: Training, train_examples: int, replicas: int = 1, train_targets: int | None = None) -> Batches:
+    """The arithmetic of one run. `train_examples` counts the rows left after cleaning; raises ValueError when there are none.
+
+    `train_targets` counts the targets of one epoch, one per example if None. Where tokens are held, the run takes as many whole
+    updates as come nearest to them; the record says how many targets each update had.
+    """
     if train_examples < 1:
         raise ValueError("no training examples are left")
     per_update = training.micro_batch * training.accumulation * replicas
     per_epoch = -(-train_examples // per_update)
+    targets = train_targets or train_examples
     if training.hold == "updates":
         updates = training.amount
     elif training.hold == "epochs":
         updates = training.amount * per_epoch
+    elif training.hold == "tokens":
+        updates = max(1, round(training.amount / targets * per_epoch))
     else:
         whole, rest = divmod(training.amount, train_examples)
         updates = whole * per_epoch + -(-rest // per_update)
     limit = training.amount if training.hold == "examples" else None
-    return Batches(training.micro_batch, training.accumulation, replicas, train_examples, updates, limit)
+    whole, rest = divmod(updates, per_epoch)
+    seen = whole * train_examples + min(rest * per_update, train_examples)
+    tokens = training.amount if training.hold == "tokens" else round(seen * targets / train_examples)
+    return Batches(training.micro_batch, training.accumulation, replicas, train_examples, updates, tokens, limit)
 
 
 def describe_excess(plan: Plan) -> Iterator[tuple[str, str]]:

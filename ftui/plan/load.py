@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -179,6 +179,8 @@ def _across_sections(plan: Plan, places: Places, file: str) -> list[Problem]:
         report("a hub id needs the commit it was taken from; `main` moves", "model", "revision")
     seen: dict[str, int] = {}
     for index, guardrail in enumerate(plan.guardrails):
+        if message := guardrail.problem(plan.hypothesis.task):
+            report(message, "guardrails", index, "metric")
         if guardrail.slice not in (WHOLE, EACH_CATEGORY) and guardrail.slice != guardrail.slice.strip():
             report("has spaces around the category's name", "guardrails", index, "slice")
     for index, variant in enumerate(plan.variants):
@@ -191,4 +193,34 @@ def _across_sections(plan: Plan, places: Places, file: str) -> list[Problem]:
             report(message, "variants", index, "change")
     for message, field in describe_excess(plan):
         report(message, "training", field)
+    for message, steps in _task_needs(plan):
+        report(message, *steps)
     return problems
+
+
+def _task_needs(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Settings a task cannot do without, and those it has no use for, as (message, field)."""
+    task, evaluation = plan.hypothesis.task, plan.evaluation
+    writes = task in ("generation", "extraction")
+    judged = {plan.hypothesis.metric, *(guardrail.metric for guardrail in plan.guardrails)} - {"loss"}
+    if task == "extraction" and evaluation.format is None:
+        yield (
+            'extraction needs the JSON schema of an answer, e.g. format = "answer.schema.json"',
+            ("evaluation", "format"),
+        )
+    if task != "extraction" and evaluation.format is not None:
+        yield f"{task} has no use for it; leave it out", ("evaluation", "format")
+    if writes and judged and evaluation.generation is None:
+        message = f"answers are judged by {', '.join(sorted(judged))}; say how long one may be: generation = {{ max_new_tokens = 64 }}"
+        yield message, ("evaluation", "generation")
+    if not writes and evaluation.generation is not None:
+        yield f"{task} writes no answers; leave it out", ("evaluation", "generation")
+    if not writes and plan.training.batching == "packed":
+        yield (
+            f'packed rows are for tasks that write text, not for {task}; use "length-grouped"',
+            ("training", "batching"),
+        )
+    if not writes and plan.data.instruction is not None:
+        yield f"{task} gives no instruction; leave it out", ("data", "instruction")
+    if not writes and plan.training.truncation == "keep-target":
+        yield f'the target of {task} is not among the tokens; use "error" or "cut"', ("training", "truncation")

@@ -6,6 +6,7 @@ amendment makes a new plan.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -24,11 +25,44 @@ RESERVED_VARIANTS = ("control", "base")
 WHOLE = "whole"
 EACH_CATEGORY = "each category"
 
-WHOLE_METRICS = ("accuracy", "macro_f1")
-"""Metrics of a whole evaluation (text classification)."""
+TaskName = Literal["text-classification", "generation", "extraction", "image-classification"]
+"""What the model is to do with an example."""
 
-SLICE_METRICS = ("recall", "precision", "f1")
-"""Metrics of one category (text classification)."""
+MetricName = Literal[
+    "accuracy",
+    "macro_f1",
+    "loss",
+    "exact_match",
+    "valid_json",
+    "required_fields",
+    "field_f1",
+    "recall",
+    "precision",
+    "f1",
+]
+
+WHOLE_METRICS: dict[str, tuple[str, ...]] = {
+    "text-classification": ("accuracy", "macro_f1"),
+    "generation": ("loss", "exact_match"),
+    "extraction": ("valid_json", "required_fields", "exact_match", "field_f1"),
+    "image-classification": ("accuracy", "macro_f1"),
+}
+"""Metrics of a whole evaluation, by task.
+
+accuracy, exact_match, valid_json, required_fields: share of examples. macro_f1: mean of the categories' F1. loss: mean per
+target token. field_f1: F1 over all fields of all examples together (micro).
+"""
+
+SLICE_METRICS: dict[str, tuple[str, ...]] = {
+    "text-classification": ("recall", "precision", "f1"),
+    "generation": ("loss", "exact_match"),
+    "extraction": ("recall", "precision", "f1"),
+    "image-classification": ("recall", "precision", "f1"),
+}
+"""Metrics of one slice, by task: of one category, for extraction of one field."""
+
+LOWER_IS_BETTER = frozenset({"loss"})
+"""Metrics of which less is better; of all others, more is."""
 
 
 class Section(BaseModel):
@@ -41,8 +75,8 @@ class Hypothesis(Section):
     """What the campaign is to find out (H1)."""
 
     statement: Sentence
-    task: Literal["text-classification"] = "text-classification"
-    metric: Literal["accuracy", "macro_f1"] = "macro_f1"
+    task: TaskName = "text-classification"
+    metric: MetricName = "macro_f1"
     direction: Literal["higher", "lower"] = "higher"
     min_improvement: Annotated[float, Field(gt=0)]
     """Smallest difference in `metric` worth having, in the metric's own unit."""
@@ -51,35 +85,63 @@ class Hypothesis(Section):
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     """Chance of a false "supported" over all variants together."""
 
+    @model_validator(mode="after")
+    def metric_fits_task(self) -> Hypothesis:
+        allowed = WHOLE_METRICS[self.task]
+        if self.metric not in allowed:
+            raise ValueError(f"metric {self.metric!r} is none of {self.task}; use one of {', '.join(allowed)}")
+        if self.metric in LOWER_IS_BETTER and self.direction == "higher":
+            raise ValueError(f'less {self.metric} is better; write direction = "lower"')
+        return self
+
 
 class Guardrail(Section):
     """What must not get worse (H2)."""
 
     name: Sentence
-    metric: Literal["accuracy", "macro_f1", "recall", "precision", "f1"]
+    metric: MetricName
     slice: Sentence = WHOLE
-    """`whole`, `each category`, or the name of one category."""
+    """`whole`, `each category`, or the name of one category; for extraction, a field is a category."""
     tolerance: Annotated[float, Field(ge=0)]
     """How much worse than the reference is still acceptable."""
     reference: Literal["base", "control"] = "control"
 
-    @model_validator(mode="after")
-    def metric_fits_slice(self) -> Guardrail:
-        allowed = WHOLE_METRICS if self.slice == WHOLE else SLICE_METRICS
-        if self.metric not in allowed:
-            raise ValueError(
-                f"metric {self.metric!r} does not apply to the slice {self.slice!r}; use one of {', '.join(allowed)}"
-            )
-        return self
+    def problem(self, task: str) -> str | None:
+        """What keeps this guardrail from being judged in an evaluation of `task`, None when nothing does."""
+        allowed = WHOLE_METRICS[task] if self.slice == WHOLE else SLICE_METRICS[task]
+        if self.metric in allowed:
+            return None
+        return f"metric {self.metric!r} does not apply to the slice {self.slice!r} of {task}; use one of {', '.join(allowed)}"
 
 
 class Columns(Section):
-    """Names of the columns in the data files."""
+    """Names of the columns in the data files. Each task reads its own (`TASK_COLUMNS`)."""
 
     text: Sentence = "text"
     label: Sentence = "label"
+    prompt: Sentence = "prompt"
+    """Generation: what is asked."""
+    answer: Sentence = "answer"
+    """Generation: what is to be answered."""
+    messages: Sentence | None = None
+    """Generation: a chat, `[{"role": …, "content": …}, …]`; when named, it takes the place of prompt and answer."""
+    category: Sentence | None = None
+    """Generation: what an example belongs to, so that each category can be judged; without one, all are one category."""
+    fields: Sentence = "fields"
+    """Extraction: the object that is to be found in the text."""
+    image: Sentence = "image"
+    """Image classification: path of a picture, relative to the data file."""
     id: Sentence | None = None
     """Column that identifies an example; without one, `file:line` does."""
+
+
+TASK_COLUMNS: dict[str, tuple[str, ...]] = {
+    "text-classification": ("text", "label", "id"),
+    "generation": ("prompt", "answer", "messages", "category", "id"),
+    "extraction": ("text", "fields", "id"),
+    "image-classification": ("image", "label", "id"),
+}
+"""Fields of `Columns` that each task reads."""
 
 
 class Split(Section):
@@ -106,6 +168,10 @@ class Data(Section):
     validation: Files | None = None
     test: Files | None = None
     columns: Columns = Columns()
+    instruction: Sentence | None = None
+    """Generation and extraction: what the model is told before each example, as its system message."""
+    bad_rows: Literal["stop", "drop"] = "stop"
+    """A row that cannot be used (no messages, a null answer, …) is an error, or is named and left out."""
     unit: Sentence | None = None
     """Column whose values must not cross splits (conversation, patient, document). None: each row is a unit."""
     split: Split = Split()
@@ -143,24 +209,57 @@ class Model(Section):
     """Code from the model's repository is never run."""
 
 
+ALL_LINEAR = "all-linear"
+"""As `method.targets`: every linear module but the head and what is saved whole."""
+
+PATTERN = "re:"
+"""Begins an entry of `method.targets` that is a regular expression over whole module names."""
+
+
 class Method(Section):
     """Which parameters are trained (P1)."""
 
-    kind: Literal["full", "lora"] = "lora"
+    kind: Literal["full", "lora", "qlora"] = "lora"
+    """`qlora`: the base is held in 4 bits (nf4, double quantisation) and an adapter is trained; needs `ftui[qlora]`."""
     rank: Annotated[int, Field(ge=1)] = 8
     alpha: Annotated[float, Field(gt=0)] = 16
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     targets: list[Sentence] = []
-    """Names (or endings of names) of the linear modules that get an adapter."""
+    """Modules that get an adapter: names, endings of names (`query`, `attention.output.dense`), regular expressions that match
+    whole names (`re:.*layer\\.[01]\\..*query`), or `all-linear` alone."""
     save_modules: list[Sentence] = []
     """Modules trained and saved whole beside the adapter, such as a new classifier."""
+    frozen: list[Sentence] = []
+    """Full fine-tuning: modules that stay as the base has them, by name, ending or pattern like `targets`."""
     use_rslora: bool = False
+    """Scale by alpha / sqrt(rank) instead of alpha / rank (Kalajdzievski 2023, arXiv:2312.03732)."""
     use_dora: bool = False
+    """Train the magnitude of each output apart from its direction (Liu et al. 2024, arXiv:2402.09353)."""
+
+    @property
+    def has_adapter(self) -> bool:
+        return self.kind in ("lora", "qlora")
+
+    @field_validator("targets", "frozen")
+    @classmethod
+    def readable_patterns(cls, value: list[str]) -> list[str]:
+        if ALL_LINEAR in value and len(value) > 1:
+            raise ValueError(f"{ALL_LINEAR!r} names every linear module and stands alone; leave the other names out")
+        for name in value:
+            try:
+                re.compile(name.removeprefix(PATTERN) if name.startswith(PATTERN) else "")
+            except re.error as problem:
+                raise ValueError(f"{name!r} is no regular expression: {problem}") from None
+        return value
 
     @model_validator(mode="after")
-    def lora_names_targets(self) -> Method:
-        if self.kind == "lora" and not self.targets:
-            raise ValueError('kind = "lora" needs targets, e.g. targets = ["query", "value"]')
+    def lists_fit_kind(self) -> Method:
+        if self.has_adapter and self.frozen:
+            raise ValueError(f'kind = "{self.kind}" trains what targets and save_modules name; leave `frozen` out')
+        if self.has_adapter and not self.targets:
+            raise ValueError(
+                f'kind = "{self.kind}" needs targets, e.g. targets = ["query", "value"] or ["{ALL_LINEAR}"]'
+            )
         return self
 
 
@@ -183,8 +282,8 @@ class Training(Section):
     """Examples per forward pass and process."""
     accumulation: Annotated[int, Field(ge=1)] = 1
     """Micro-batches per update and process."""
-    hold: Literal["updates", "examples", "epochs"] = "updates"
-    """What stays equal between variants; the other two follow (S5)."""
+    hold: Literal["updates", "examples", "tokens", "epochs"] = "updates"
+    """What stays equal between variants; the others follow (S5). `tokens` counts targets: what carries loss."""
     amount: Annotated[int, Field(ge=1)]
     """How many of `hold`."""
     learning_rate: Annotated[float, Field(gt=0)]
@@ -193,12 +292,15 @@ class Training(Section):
     """Updates over which the learning rate rises from 0."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     max_grad_norm: Annotated[float, Field(gt=0)] | None = 1.0
-    precision: Literal["fp32", "bf16"] = "fp32"
+    batching: Literal["shuffled", "length-grouped", "packed"] = "shuffled"
+    """How an update's examples fall into micro-batches: in drawn order, by length, or in drawn order as one row without padding."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """`fp16` scales the loss and needs a GPU."""
     activation_checkpointing: bool = False
     max_length: Annotated[int, Field(ge=2)] = 512
     """Tokens per example, special tokens included."""
-    truncation: Literal["error", "cut"] = "error"
-    """A longer example is an error, or is cut at the end and counted."""
+    truncation: Literal["error", "cut", "keep-target"] = "error"
+    """A longer example is an error, is cut at its end, or loses the left of its prompt and keeps its whole target; cuts are counted."""
     validate_every: Annotated[int, Field(ge=1)] = 50
     """Updates between validations; the last update is always validated."""
     checkpoint_every: Annotated[int, Field(ge=1)] = 50
@@ -206,8 +308,22 @@ class Training(Section):
     stop: Stop = Stop()
 
 
+class Generation(Section):
+    """How answers are written. Always greedily: a sampled answer would make runs differ by chance."""
+
+    max_new_tokens: Annotated[int, Field(ge=1)]
+    """Tokens after which an answer is cut off."""
+    stop: list[Annotated[str, StringConstraints(min_length=1)]] = []
+    """Tokens that end an answer besides the model's own end tokens, e.g. `<|im_end|>`."""
+
+
 class Evaluation(Section):
     """How every run is judged; the same for all (V2, V3)."""
+
+    format: Sentence | None = None
+    """Extraction: path of the JSON schema of an answer, relative to the campaign; its `properties` are the fields."""
+    generation: Generation | None = None
+    """Needed where answers are judged. None: a generation task is judged by its loss alone."""
 
     batch_size: Annotated[int, Field(ge=1)] = 64
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)]
@@ -228,13 +344,25 @@ class Evaluation(Section):
 class Machine(Section):
     """Where a run is placed."""
 
-    processes: Literal[1] = 1
-    """Training processes of one run."""
+    processes: Annotated[int, Field(ge=1)] = 1
+    """Training processes of one run; each takes a place (a GPU, or one of `slots`)."""
+    strategy: Literal["single", "ddp"] = "single"
+    """`ddp`: each process holds a whole replica and computes its share of every update; gradients are averaged (B3). That saves
+    time and no memory."""
     backend: Literal["auto", "cpu", "cuda"] = "auto"
     slots: Annotated[int, Field(ge=1)] | None = None
     """Runs side by side on a machine without a GPU. None: one per core."""
     threads: Annotated[int, Field(ge=1)] = 1
     """CPU threads of one training process."""
+
+    @model_validator(mode="after")
+    def strategy_fits_processes(self) -> Machine:
+        if (self.strategy == "single") != (self.processes == 1):
+            raise ValueError(
+                f'strategy = "{self.strategy}" does not go with processes = {self.processes}; '
+                'one process is "single", several are "ddp"'
+            )
+        return self
 
 
 class RentalHours(Section):

@@ -29,7 +29,12 @@ class DataVersion(Section):
     validation_examples: int
     test_examples: int
     labels: list[str]
-    """Categories in class order: the position is the class id."""
+    """Categories in class order: the position is the class id. For extraction, the fields in the schema's order."""
+    train_targets: int | None = None
+    """Targets of one pass over the training examples: tokens that carry loss. None before they are encoded, and where each
+    example is one target."""
+    instruction: str | None = None
+    """What the model is told before each example."""
 
 
 class RunSettings(Section):
@@ -103,8 +108,17 @@ def run_settings(
 
 
 def own_batches(plan: Plan, data: DataVersion) -> Batches:
-    """Batch arithmetic of `plan` on the prepared data."""
-    return batches(plan.training, data.train_examples, plan.machine.processes)
+    """Batch arithmetic of `plan` on the prepared data. Raises ValueError when tokens are held that nobody has counted yet."""
+    if (
+        plan.training.hold == "tokens"
+        and data.train_targets is None
+        and plan.hypothesis.task in ("generation", "extraction")
+    ):
+        raise ValueError(
+            'training.hold = "tokens" counts the tokens that carry loss, and they are not encoded yet; '
+            "the campaign encodes them when it is launched"
+        )
+    return batches(plan.training, data.train_examples, plan.machine.processes, data.train_targets)
 
 
 def dump_settings(settings: RunSettings) -> str:

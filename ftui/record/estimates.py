@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ftui.plan.budget import Spread, run_duration
-from ftui.plan.schema import Plan
+from ftui.plan.schema import Plan, Training
 from ftui.plan.settings import DataVersion, own_batches
 from ftui.plan.variants import BASE, CONTROL, variant_plan
 from ftui.record.rows import GateRow
@@ -19,7 +19,7 @@ def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dic
 
     Rows are those of the control's pilot; a variant with another batch shape is scaled by its examples per update.
     """
-    passed = {row.gate: row for row in rows if row.verdict == "passed"}
+    passed = {row.gate: row for row in rows if row.verdict == "passed" and row.rank == 0}
     if not {"load", "steady update", "evaluation", "checkpoint"} <= passed.keys():
         return {}
     steady, evaluation = passed["steady update"].facts, passed["evaluation"].facts
@@ -38,13 +38,19 @@ def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dic
         durations[variant] = run_duration(
             updates=updates,
             validations=max(1, -(-updates // own.training.validate_every)),
-            checkpoints=max(1, -(-updates // own.training.checkpoint_every)),
+            checkpoints=_checkpoints(updates, own.training),
             update=update.times(arithmetic.examples_per_update / measured),
             validation=validation,
             checkpoint=checkpoint,
             start=start,
         )
     return durations
+
+
+def _checkpoints(updates: int, training: Training) -> int:
+    """At most so many: at the plan's interval, at the end, and after each validation, for it may be the best so far."""
+    at = {*range(0, updates, training.checkpoint_every), *range(0, updates, training.validate_every), updates}
+    return max(1, len(at - {0}))
 
 
 def _once(seconds: float) -> Spread:

@@ -53,6 +53,11 @@ class RunFiles:
         return self.predictions / "test-metrics.json"
 
     @property
+    def model(self) -> Path:
+        """What the run's process trained: parameters and their count, the base's hash, how examples became inputs (P2)."""
+        return self.root / "model.json"
+
+    @property
     def environment(self) -> Path:
         """Versions, driver and device names of the latest attempt (B1)."""
         return self.root / "environment.json"

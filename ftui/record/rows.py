@@ -16,7 +16,7 @@ PREDICTIONS, PREDICTIONS_SCHEMA = "predictions", 1
 MACHINE, MACHINE_SCHEMA = "machine", 1
 OUTCOME_SCHEMA = 1
 
-GATE_NAMES = ("load", "first update", "steady update", "evaluation", "checkpoint", "reload")
+GATE_NAMES = ("load", "first update", "steady update", "parameters moved", "evaluation", "checkpoint", "reload")
 """The gates in order; each depends on those before it."""
 
 Status = Literal["completed", "stopped", "diverged", "failed", "lost"]

@@ -1,14 +1,16 @@
 """The curve of one run: updates and validation points in `series.jsonl`, written by rank 0, read by everybody (M6).
 
 Rows:
-    {"k": "update", "update": 1, "loss": …, "lr": …, "grad_norm": …, "examples": 16, "targets": 16, "tokens": 310, "seconds": 0.21, "at": …}
-    {"k": "validation", "update": 50, "metrics": {"loss": …, "accuracy": …, …}, "seconds": 2.1, "at": …}
+    {"k": "update", "update": 1, "loss": …, "lr": …, "grad_norm": …, "examples": 16, "targets": 16, "tokens": 310,
+     "skipped": null, "seconds": 0.21, "tokens_per_second": 1476.2, "at": …}
+    {"k": "validation", "update": 50, "metrics": {"loss": …, "accuracy": …, …}, "memory": {"host": …}, "seconds": 2.1, "at": …}
     {"k": "checkpoint", "update": 50, "bytes": …, "seconds": …, "at": …}
-    {"k": "skipped", "update": 7, "cause": "non-finite gradient", "at": …}
 
-`loss` is the mean over the update's targets; `lr` is the rate this update used; `seconds` the wall time of the update alone.
-A resumed run cuts the file back to its checkpoint first, so that every update stands once. Everything but `seconds` and `at`
-is a function of the settings.
+`loss` is the mean over the update's targets; `lr` is the rate this update used; `skipped` says why the parameters stayed as they
+were; `tokens` are those of the examples, without padding; `seconds` is the wall time of the update alone; `memory` the peak since the
+last validation, in bytes: of the first process on the host, and on its device `allocated` and `reserved`.
+A resumed run cuts the file back to its checkpoint first, so that every update stands once. Everything but time and memory is a
+function of the settings.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from ftui.record.lines import LineReader, LineWriter, Row, encode, header, numbe
 
 KIND, SCHEMA = "series", 1
 
-CLOCK_FIELDS = ("seconds", "at")
+CLOCK_FIELDS = ("seconds", "tokens_per_second", "memory", "at")
 """Fields that two identical runs may differ in."""
 
 
@@ -59,7 +61,7 @@ class Curve:
     seconds: list[float] = field(default_factory=list)
     validation_updates: list[int] = field(default_factory=list)
     validation: dict[str, list[float]] = field(default_factory=dict)
-    """Metric name to its values, one per entry of `validation_updates`."""
+    """Metric name to its values, one per entry of `validation_updates` up to the last that has it; NaN where one lacks it."""
     last_at: str | None = None
     """When the newest row was written: the run's heartbeat."""
 
@@ -76,7 +78,10 @@ class Curve:
             elif row["k"] == "validation":
                 self.validation_updates.append(row["update"])
                 for name, value in row["metrics"].items():
-                    known = self.validation.setdefault(name, [float("nan")] * (len(self.validation_updates) - 1))
+                    if isinstance(value, dict):
+                        continue  # a table of slices; a curve is made of numbers
+                    known = self.validation.setdefault(name, [])
+                    known += [float("nan")] * (len(self.validation_updates) - 1 - len(known))
                     known.append(number(value))
 
 

@@ -179,7 +179,7 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
             export.ended_at, export.verified, export.cause = at, row["verified"], row["cause"]
         case "report":
             state.verdict, state.verdict_sentence = row["verdict"], row["sentence"]
-            state.deliver = row["deliver"]
+            state.deliver = row.get("deliver")
         case "fault":
             state.faults.append(row)
 

@@ -8,6 +8,7 @@ from typing import Any
 from ftui.plan.budget import phase_use
 from ftui.record.journal import now, read_journal
 from ftui.record.layout import CampaignFiles
+from ftui.record.lines import number
 from ftui.record.series import read_series
 from ftui.record.state import Campaign, Run, fold
 
@@ -93,7 +94,7 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
     width = max((len(run["run"]) for run in summary["runs"]), default=0)
     for run in summary["runs"]:
         value = run["validation"].get(metric) if metric else None
-        shown = "" if value is None else f"  {metric} {value:.3f}"
+        shown = "" if value is None else f"  {metric} {number(value):.3f}"
         cause = f"  {run['cause']}" if run["cause"] else ""
         lines.append(f"  {run['run']:<{width}}  {run['status']:<9}  update {run['updates']:>6,}{shown}{cause}")
     lines += [f"  fault in {fault['where']}: {fault['cause']}" for fault in summary["faults"][-3:]]

@@ -5,7 +5,7 @@ does, and only `report/`. The same record gives the same report, byte for byte: 
 
     model.py     the report as data: what `report.json` holds
     build.py     from a record to a report: start reading here
-    systems.py   metrics of base, control and variants, whole and per category
+    systems.py   metrics of base, control and variants, whole and per category or field
     runs.py      every run with its attempts, causes and curve
     facts.py     gates, rental, model, environment, artefacts
     delivery.py  which run becomes the artefact

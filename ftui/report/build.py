@@ -23,9 +23,10 @@ from ftui.report.facts import (
 from ftui.report.limits import limits
 from ftui.report.model import REPORT_SCHEMA, Amendment, Fault, Note, Opening, Report
 from ftui.report.runs import run_rows
-from ftui.report.systems import category_rows, confusion_rows, system_metrics
+from ftui.report.systems import confusion_rows, slice_rows, system_metrics
 from ftui.verdict.evidence import Evidence, gather
 from ftui.verdict.stage import reach_verdict
+from ftui.verdict.tasks import measures_of
 
 
 class ReportError(Exception):
@@ -72,7 +73,8 @@ def load_report(files: CampaignFiles) -> Report | None:
 def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
     runs = run_rows(files, state)
     gates = gates_passes(files, state)
-    evidence = gather(files, state) if state.data is not None and state.test_openings else Evidence([], {})
+    tested = state.data is not None and bool(state.test_openings)
+    evidence = gather(files, state) if tested else Evidence(measures_of(plan, []), {})
     verdict = reach_verdict(files, state, plan)
     deliver, deliver_because = delivery(plan, state, verdict, runs)
     report = Report(
@@ -95,7 +97,8 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
         deliver_because=deliver_because,
         variants=changed_variants(plan),
         systems=system_metrics(plan, state, runs),
-        categories=category_rows(evidence),
+        slice_word=evidence.measures.slice_word,
+        slices=slice_rows(evidence),
         confusions=confusion_rows(evidence),
         runs=runs,
         gates=gates,

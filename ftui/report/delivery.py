@@ -28,14 +28,24 @@ def delivery(plan: Plan, state: Campaign, verdict: Verdict, runs: Sequence[RunRo
         done = [by_id[run.id] for run in planned if run is not None and run.status == "completed"]
         if not done:
             continue
-        metric = plan.hypothesis.metric
-        sign = 1 if plan.hypothesis.direction == "higher" else -1
-        best = max(done, key=lambda run: sign * run.validation.get(metric, -sign * float("inf")))
+        best, chosen = _best_seed(plan, done)
         why = (
             "the verdict's choice"
             if system == verdict.choice
             else "taken because the verdict names no choice that has a run"
         )
-        seed = f", of its {len(done)} completed seeds the best by {metric} on validation" if len(done) > 1 else ""
+        seed = f", of its {len(done)} completed seeds {chosen}" if len(done) > 1 else ""
         return best.run, f"{best.run}: {system} is {why}{seed}."
     return None, "Nothing can be exported: no training run was completed."
+
+
+def _best_seed(plan: Plan, done: Sequence[RunRow]) -> tuple[RunRow, str]:
+    """The run that is best on validation, and by what: the hypothesis's metric or, where a validation does not write answers, the
+    loss. Without either, the first."""
+    metric = plan.hypothesis.metric
+    for name, sign in ((metric, 1 if plan.hypothesis.direction == "higher" else -1), ("loss", -1)):
+        measured = [run for run in done if name in run.validation]
+        if measured:
+            best = max(measured, key=lambda run: sign * run.validation[name])
+            return best, f"the best by {name} on validation"
+    return done[0], "the first, as none has a validation"

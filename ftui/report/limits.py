@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from ftui.plan.variants import BASE
-from ftui.report.model import Report
+from ftui.report.model import Across, Report
 from ftui.verdict.model import VariantVerdict
 
 FEW_SEEDS = 5
 """Below this, a spread over seeds is a guess."""
 
 SMALL_SLICE = 30
-"""Below this, one example moves a category's recall by more than 0.03."""
+"""Below this, one example moves the recall of a category or field by more than 0.03."""
 
 FEW_DRAWS = 20
 """Fewer resamples than this behind an interval's end make the end itself uncertain."""
+
+
+NOTHING = {
+    "exact_match": "no output equals its target",
+    "valid_json": "no output is JSON of the given form",
+    "required_fields": "no output has all required fields",
+}
+"""What a value of 0 says, for metrics that a text can fail altogether."""
 
 
 def limits(report: Report) -> list[str]:
@@ -22,6 +30,7 @@ def limits(report: Report) -> list[str]:
         *_about_seeds(report),
         *_about_runs(report),
         *_about_slices(report),
+        *_about_answers(report),
         *_about_guardrails(report),
         *_about_test(report),
         *_about_plan(report),
@@ -65,29 +74,42 @@ def _about_runs(report: Report) -> list[str]:
 
 
 def _about_slices(report: Report) -> list[str]:
-    rows = [row for row in report.categories if row.system != BASE]
+    rows = [row for row in report.slices if row.system != BASE]
     found = []
-    for category in dict.fromkeys(row.category for row in rows):
-        of = [row for row in rows if row.category == category]
+    for name in dict.fromkeys(row.slice for row in rows):
+        of = [row for row in rows if row.slice == name]
         if of[0].examples == 0:
-            found.append(f"{category}: the test set has no example, so nothing is known about it.")
-            continue
-        if all(max(row.recall.by_seed.values()) == 0 for row in of):
-            found.append(f"{category}: recall is 0 in every trained run; no system here recognises it.")
-        if of[0].examples < SMALL_SLICE:
             found.append(
-                f"{category}: only {of[0].examples} test examples; one of them moves recall by {1 / of[0].examples:.2f}."
+                f"{name}: the test set has no example of this {report.slice_word}, so nothing is known about it."
             )
+            continue
+        metric = of[0].lead
+        if _is_nothing([row.metrics[metric] for row in of]):
+            what = {"category": "recognises", "field": "finds"}[report.slice_word]
+            found.append(f"{name}: {metric} is 0 in every trained run; no system here {what} this {report.slice_word}.")
+        if of[0].examples < SMALL_SLICE:
+            moved = "" if metric == "loss" else f"; one of them moves {metric} by {1 / of[0].examples:.2f}"
+            found.append(f"{name}: only {of[0].examples} test examples{moved}.")
     return found
+
+
+def _about_answers(report: Report) -> list[str]:
+    """Metrics of written answers that no trained run gets off the ground."""
+    tested = [system.metrics for system in report.systems if system.split == "test" and system.system != BASE]
+    return [
+        f"{metric} is 0 in every trained run: {meaning}."
+        for metric, meaning in NOTHING.items()
+        if (values := [metrics[metric] for metrics in tested if metric in metrics]) and _is_nothing(values)
+    ]
+
+
+def _is_nothing(values: list[Across]) -> bool:
+    return all(max(value.by_seed.values()) == 0 for value in values)
 
 
 def _about_guardrails(report: Report) -> list[str]:
     rows = [row for v in report.verdict.variants for row in v.guardrails]
-    empty = {
-        (row.name, row.slice)
-        for row in rows
-        if row.state == "holds" and row.difference is not None and row.difference.reference <= row.tolerance
-    }
+    empty = {(row.name, row.slice) for row in rows if row.cannot_fail}
     found = [
         f"The guardrail {name!r} on {part} holds because its reference has so little that nothing beyond the tolerance can be lost."
         for name, part in sorted(empty)

@@ -1,6 +1,6 @@
 """The report as data: what `report.json` holds. Absent facts are None or empty, never invented.
 
-Metrics are plain numbers between 0 and 1 (loss: nats); times are UTC in ISO 8601; bytes and seconds are named as such.
+Metrics are plain numbers between 0 and 1 (loss: nats per target); times are UTC in ISO 8601; bytes and seconds are named as such.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ftui.plan.schema import Guardrail, Hypothesis
+from ftui.plan.schema import LOWER_IS_BETTER, Guardrail, Hypothesis
+from ftui.plan.settings import DataVersion
 from ftui.record.rows import GateRow
 from ftui.verdict.model import Verdict
 
@@ -43,19 +44,23 @@ class SystemMetrics(Part):
     """Difference to the base in each metric, seed by seed, on the seeds both have."""
 
 
-class CategoryRow(Part):
-    """One category of one system on the test set."""
+class SliceRow(Part):
+    """One category or field of one system on the test set."""
 
     system: str
-    category: str
+    slice: str
     examples: int
-    recall: Across
-    precision: Across
-    f1: Across
+    """Those whose target is the category, or has the field."""
+    metrics: dict[str, Across]
+
+    @property
+    def lead(self) -> str:
+        """The metric that says whether the slice is recognised at all; the loss where there is no other."""
+        return next((name for name in self.metrics if name not in LOWER_IS_BETTER), "loss")
 
 
 class ConfusionRow(Part):
-    """Where the answers to one category go most often when they are wrong, over all seeds of a system."""
+    """Classification: where the answers to one category go most often when they are wrong, over all seeds of a system."""
 
     system: str
     category: str
@@ -170,14 +175,9 @@ class RentalPart(Part):
     phases: list[PhaseRow]
 
 
-class DataPart(Part):
+class DataPart(DataVersion):
     """The data version and what its preparation found. `manifest` is kept as it is."""
 
-    hash: str
-    train_examples: int
-    validation_examples: int
-    test_examples: int
-    labels: list[str]
     findings: list[str]
     manifest: Any
 
@@ -258,7 +258,9 @@ class Report(Part):
     deliver_because: str
     variants: list[Changed]
     systems: list[SystemMetrics]
-    categories: list[CategoryRow]
+    slice_word: str
+    """What the task's slices are: `category` or `field`."""
+    slices: list[SliceRow]
     confusions: list[ConfusionRow]
     runs: list[RunRow]
     gates: list[GatesPass]

@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from ftui.plan.schema import EACH_CATEGORY, Guardrail
 from ftui.plan.variants import BASE
 from ftui.report.blocks import NONE, Block, Bullets, Heading, Paragraph, Table, moment
-from ftui.report.model import Across, CategoryRow, Report, SystemMetrics
+from ftui.report.model import Across, Report, SliceRow, SystemMetrics
 from ftui.report.sections import circumstances
 from ftui.verdict.model import GuardrailRow, VariantVerdict
 from ftui.verdict.words import p_words, signed
+
+LEAD = {
+    ("recall", "category"): "of the examples of a category, the share that was recognised",
+    ("recall", "field"): "of the values a field should have, the share that was found",
+    ("exact_match", "category"): "of the examples of a category, the share whose output is the target",
+    ("loss", "category"): "mean over the target tokens of a category, less is better",
+}
+"""What the metric that is shown for each slice means, by metric and slice."""
 
 
 def outline(report: Report) -> list[Block]:
@@ -22,7 +30,7 @@ def outline(report: Report) -> list[Block]:
         *_comparison(report),
         *_guardrails(report),
         *_whole(report),
-        *_categories(report),
+        *_slices(report),
         *circumstances(report),
     ]
 
@@ -136,8 +144,7 @@ def _belongs(row: GuardrailRow, asked: Guardrail) -> bool:
 
 
 def _worth_a_note(row: GuardrailRow) -> bool:
-    vacuous = row.difference is not None and row.difference.reference <= row.tolerance
-    return row.state != "holds" or vacuous
+    return row.state != "holds" or row.cannot_fail
 
 
 def _guardrail_row(name: str, row: GuardrailRow) -> tuple[str, ...]:
@@ -193,27 +200,30 @@ def each_seed(values: Across | None) -> str:
     return NONE if values is None else " ".join(f"{value:.3f}" for value in values.by_seed.values())
 
 
-def _categories(report: Report) -> list[Block]:
-    if not report.categories:
+def _slices(report: Report) -> list[Block]:
+    if not report.slices:
         return []
-    systems = list(dict.fromkeys(row.system for row in report.categories))
-    labels = list(dict.fromkeys(row.category for row in report.categories))
-    by_key = {(row.system, row.category): row for row in report.categories}
-    columns = ["category", "examples", *systems]
+    word, lead = report.slice_word, report.slices[0].lead
+    names = list(dict.fromkeys(row.slice for row in report.slices))
+    systems = list(dict.fromkeys(row.system for row in report.slices))
+    by_key = {(row.system, row.slice): row for row in report.slices}
+    columns = [word, "examples", *systems]
     rows = [
-        [label, str(by_key[systems[0], label].examples), *(mean_spread(by_key[s, label].recall) for s in systems)]
-        for label in labels
+        [
+            name,
+            str(by_key[systems[0], name].examples),
+            *(mean_spread(by_key[s, name].metrics[lead]) for s in systems),
+        ]
+        for name in names
     ]
     blocks: list[Block] = [
-        Heading(2, "Per category, on the test set"),
-        Paragraph(
-            "Recall: of the examples of a category, the share that was recognised. Mean ± spread over the seeds."
-        ),
+        Heading(2, f"Per {word}, on the test set"),
+        Paragraph(f"{lead.capitalize()}: {LEAD[lead, word]}. Mean ± spread over the seeds."),
         Table(columns, rows, numbers_from(1, columns)),
     ]
     for system in systems:
-        of = [row for row in report.categories if row.system == system]
-        blocks += [Heading(3, f"{system}: every category and seed"), _category_table(of)]
+        of = [row for row in report.slices if row.system == system]
+        blocks += [Heading(3, f"{system}: every {word} and seed"), _slice_table(of, word)]
     missed = [row for row in report.confusions if row.wrong and row.system != BASE]
     if missed:
         blocks += [
@@ -230,12 +240,14 @@ def _categories(report: Report) -> list[Block]:
     return blocks
 
 
-def _category_table(rows: list[CategoryRow]) -> Table:
-    columns = ("category", "recall", "each seed", "precision", "each seed", "F1", "each seed")
+def _slice_table(rows: list[SliceRow], word: str) -> Table:
+    columns = [word]
+    for metric in rows[0].metrics:
+        columns += [metric.replace("f1", "F1"), "each seed"]
     cells = []
     for row in rows:
-        line = [row.category]
-        for values in (row.recall, row.precision, row.f1):
+        line = [row.slice]
+        for values in row.metrics.values():
             line += [mean_spread(values), each_seed(values)]
         cells.append(line)
     return Table(columns, cells, numbers_from(1, columns))

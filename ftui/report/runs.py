@@ -9,7 +9,6 @@ from statistics import median
 
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles
-from ftui.record.lines import Row
 from ftui.record.rows import read_outcome
 from ftui.record.series import Curve, read_series
 from ftui.record.state import Attempt, Campaign, Run
@@ -26,7 +25,7 @@ def run_rows(files: CampaignFiles, state: Campaign) -> list[RunRow]:
 
 def _run_row(files: CampaignFiles, run: Run) -> RunRow:
     curve = Curve()
-    curve.add([_plain_metrics(row) for row in read_series(files.run(run.id).series)])
+    curve.add(read_series(files.run(run.id).series))
     last = {
         name: values[-1] for name, values in curve.validation.items() if len(values) == len(curve.validation_updates)
     }
@@ -51,13 +50,6 @@ def _run_row(files: CampaignFiles, run: Run) -> RunRow:
         test_cause=run.test_cause,
         curve=_summary(curve) if curve.updates or curve.validation_updates else None,
     )
-
-
-def _plain_metrics(row: Row) -> Row:
-    """A validation row without the tables some tasks keep beside their numbers; a curve is made of numbers."""
-    if not isinstance(row.get("metrics"), dict):
-        return row
-    return {**row, "metrics": {name: value for name, value in row["metrics"].items() if not isinstance(value, dict)}}
 
 
 def _attempt_row(attempt: Attempt) -> AttemptRow:

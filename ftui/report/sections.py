@@ -6,7 +6,15 @@ import json
 from typing import Any
 
 from ftui.report.blocks import NONE, Block, Bullets, Code, Heading, Paragraph, Table, moment
-from ftui.report.model import ArtefactPart, GatesPass, Report, RunRow
+from ftui.report.model import ArtefactPart, DataPart, GatesPass, Report, RunRow
+
+LOADERS = {
+    "text-classification": ("AutoModelForSequenceClassification", "AutoTokenizer"),
+    "image-classification": ("AutoModelForImageClassification", "AutoImageProcessor"),
+    "generation": ("AutoModelForCausalLM", "AutoTokenizer"),
+    "extraction": ("AutoModelForCausalLM", "AutoTokenizer"),
+}
+"""Classes of transformers that load the model and what prepares its input, by task."""
 
 
 def circumstances(report: Report) -> list[Block]:
@@ -146,7 +154,7 @@ def _data(report: Report) -> list[Block]:
         counts = f"{data.train_examples:,} train, {data.validation_examples:,} validation, {data.test_examples:,} test"
         blocks += [
             Heading(2, "Data"),
-            Bullets([f"Version {data.hash}", f"Examples: {counts}", f"Categories: {', '.join(data.labels)}"]),
+            Bullets([f"Version {data.hash}", f"Examples: {counts}", *_labels(report, data.labels), *_told(data)]),
         ]
         if data.findings:
             blocks += [Paragraph("Found while preparing it:"), Bullets(data.findings)]
@@ -165,6 +173,15 @@ def _data(report: Report) -> list[Block]:
             ),
         ]
     return blocks
+
+
+def _labels(report: Report, labels: list[str]) -> list[str]:
+    title = {"category": "Categories", "field": "Fields"}[report.slice_word]
+    return [f"{title}: {', '.join(labels)}"] if labels else []
+
+
+def _told(data: DataPart) -> list[str]:
+    return [f"Told before each example: {data.instruction}"] if data.instruction else []
 
 
 def _lines(value: Any) -> list[str]:
@@ -239,28 +256,38 @@ def _artefacts(report: Report) -> list[Block]:
 
 
 def _loading(report: Report, artefact: ArtefactPart) -> list[Block]:
-    """Lines that load it, run in the campaign's folder. Only the form of the artefact decides them."""
+    """Lines that load it, run in the campaign's folder. Only the task and the form of the artefact decide them."""
     if artefact.verified is not True:
         return []
-    labels = len(report.data.labels) if report.data else 2
+    task = report.hypothesis.task
+    model, reader = LOADERS[task]
+    path = repr(artefact.path)
     if report.plan["method"]["kind"] == "full":
         lines = [
-            "from transformers import AutoModelForSequenceClassification, AutoTokenizer",
-            f"model = AutoModelForSequenceClassification.from_pretrained({artefact.path!r})",
+            f"from transformers import {model}, {reader}",
+            f"model = {model}.from_pretrained({path}).eval()",
         ]
     else:
         revision = f", revision={report.model.revision!r}" if report.model.revision else ""
+        # A head for other categories than the base's is new, and its weights come with the adapter.
+        head = (
+            f", num_labels={len(report.data.labels)}, ignore_mismatched_sizes=True"
+            if task.endswith("classification") and report.data
+            else ""
+        )
         lines = [
             "from peft import PeftModel",
-            "from transformers import AutoModelForSequenceClassification, AutoTokenizer",
-            "base = AutoModelForSequenceClassification.from_pretrained(",
-            f"    {report.model.base!r}{revision}, num_labels={labels})",
-            f"model = PeftModel.from_pretrained(base, {artefact.path!r}).eval()",
+            f"from transformers import {model}, {reader}",
+            f"base = {model}.from_pretrained(",
+            f"    {report.model.base!r}{revision}{head})",
+            f"model = PeftModel.from_pretrained(base, {path}).eval()",
         ]
-    lines += [
-        f"tokenizer = AutoTokenizer.from_pretrained({artefact.path!r})",
-        "# labels.json beside it names the classes in order",
-    ]
+    if reader == "AutoImageProcessor":
+        lines.append(f"processor = {reader}.from_pretrained({path}, backend='pil')")
+    else:
+        lines.append(f"tokenizer = {reader}.from_pretrained({path})")
+    if task.endswith("classification"):
+        lines.append("# labels.json beside it names the classes in order")
     return [Paragraph("To load it, in the campaign's folder:"), Code(lines)]
 
 

@@ -1,20 +1,19 @@
-"""Metrics of base, control and variants: whole and per category, every seed shown, mean and spread beside them."""
+"""Metrics of base, control and variants: whole and per category or field, every seed shown, mean and spread beside them."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
-
-import numpy as np
 
 from ftui.plan.schema import WHOLE_METRICS, Plan
 from ftui.plan.variants import BASE
 from ftui.record.state import Campaign
-from ftui.report.model import Across, CategoryRow, ConfusionRow, RunRow, SystemMetrics
+from ftui.report.model import Across, ConfusionRow, RunRow, SliceRow, SystemMetrics
 from ftui.verdict.evidence import Evidence, planned_run, systems
 from ftui.verdict.metrics import measure_once, support
-from ftui.verdict.predictions import Predictions
+from ftui.verdict.tasks import Classification, Generation
 
 Numbers = Mapping[int, float]
 """Seed to value."""
@@ -51,8 +50,10 @@ def system_metrics(plan: Plan, state: Campaign, runs: Sequence[RunRow]) -> list[
                 SystemMetrics(
                     system=system,
                     split=split,
-                    metrics={metric: across(values) for metric, values in _ordered(metrics).items()},
-                    gain_over_base={metric: across(values) for metric, values in _ordered(gains).items() if values},
+                    metrics={metric: across(values) for metric, values in _ordered(plan, metrics).items()},
+                    gain_over_base={
+                        metric: across(values) for metric, values in _ordered(plan, gains).items() if values
+                    },
                 )
             )
     return found
@@ -62,51 +63,51 @@ def _gain(values: Numbers, base: Numbers) -> dict[int, float]:
     return {seed: value - base[seed] for seed, value in values.items() if seed in base}
 
 
-def _ordered(metrics: Mapping[str, dict[int, float]]) -> dict[str, dict[int, float]]:
-    """The metrics of the plan first, then the others by name."""
-    names = [m for m in WHOLE_METRICS if m in metrics]
+def _ordered(plan: Plan, metrics: Mapping[str, dict[int, float]]) -> dict[str, dict[int, float]]:
+    """The metrics of the task first, then the others by name."""
+    names = [m for m in WHOLE_METRICS[plan.hypothesis.task] if m in metrics]
     return {name: metrics[name] for name in names + sorted(metrics.keys() - set(names))}
 
 
-def category_rows(evidence: Evidence) -> list[CategoryRow]:
-    """Recall, precision and F1 of every category and system on the test set."""
+def slice_rows(evidence: Evidence) -> list[SliceRow]:
+    """Every category or field of every system on the test set."""
+    measures = evidence.measures
+    if isinstance(measures, Generation) and len(measures.slices) == 1:
+        return []  # the only category is the whole
     rows = []
     for side in evidence.sides.values():
         measured = {seed: measure_once(answers) for seed, answers in side.answers.items()}
         if not measured:
             continue
         counts = support(next(iter(side.answers.values())))
-        for label in evidence.labels:
-            values = {m: across({s: v[m, label] for s, v in measured.items()}) for m in ("recall", "precision", "f1")}
-            rows.append(CategoryRow(system=side.name, category=label, examples=counts[label], **values))
+        for name in measures.slices:
+            values = {m: across({s: v[m, name] for s, v in measured.items()}) for m in measures.slice_metrics}
+            rows.append(SliceRow(system=side.name, slice=name, examples=counts[name], metrics=values))
     return rows
 
 
 def confusion_rows(evidence: Evidence, shown: int = 3) -> list[ConfusionRow]:
-    """For every category of every trained system: what it is taken for when it is missed."""
+    """For every category of every trained system: what it is taken for when it is missed. Only a classification has these."""
+    if not isinstance(evidence.measures, Classification):
+        return []
     rows = []
     for side in evidence.sides.values():
         if side.name == BASE or not side.answers:
             continue
-        counts = sum((_confusion(answers) for answers in side.answers.values()), np.zeros(()))
-        for position, label in enumerate(evidence.labels):
-            of = int(counts[position].sum())
-            others = [
-                (other, int(n))
-                for other, n in zip(evidence.labels, counts[position], strict=True)
-                if n and other != label
-            ]
-            others.sort(key=lambda pair: (-pair[1], evidence.labels.index(pair[0])))
-            wrong = sum(n for _, n in others)
-            rows.append(ConfusionRow(system=side.name, category=label, wrong=wrong, of=of, taken_for=others[:shown]))
+        pairs = Counter(pair for run in side.answers.values() for pair in zip(run.targets, run.outputs, strict=True))
+        for label in evidence.measures.slices:
+            counts = {other: pairs[label, other] for other in evidence.measures.slices}
+            others = sorted(((o, n) for o, n in counts.items() if n and o != label), key=lambda pair: -pair[1])
+            rows.append(
+                ConfusionRow(
+                    system=side.name,
+                    category=label,
+                    wrong=sum(n for _, n in others),
+                    of=sum(counts.values()),
+                    taken_for=others[:shown],
+                )
+            )
     return rows
-
-
-def _confusion(answers: Predictions) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """(K, K) counts, rows being targets."""
-    classes = len(answers.labels)
-    cells = np.bincount(answers.target * classes + answers.output, minlength=classes * classes)
-    return cells.reshape(classes, classes).astype(np.float64)
 
 
 def finite_metrics(metrics: Mapping[str, object] | None) -> dict[str, float]:

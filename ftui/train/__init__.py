@@ -6,7 +6,15 @@ predictions, gate rows, outcome. Imports plan, record, machine, data; never text
     __main__.py        verbs, exit codes, what becomes of an exception
     process.py         backend, seeds and signals of this process; the accelerator and its guard
     task.py            what a task has to say: targets, loss, predictions, scores
+    categories.py      what both classifications share: loss, predictions, scores
     classification.py  text classification
+    generation.py      writing answers
+    extraction.py      writing JSON objects of a form
+    tasks.py           which task a run has
+    images.py          image classification
+    pretrained.py      the base model's folder into memory
+    quantised.py       a base in 4 bits (QLoRA)
+    targets.py         which modules get an adapter
     model.py           base model, method, which parameters train
     order.py           which examples belong to which update
     update.py          one optimizer update, normalised over its targets
@@ -16,5 +24,7 @@ predictions, gate rows, outcome. Imports plan, record, machine, data; never text
     evaluate.py        predictions and metrics of one split
     memory.py          memory and time between synchronised boundaries
     pilot.py           the gates
+    moved.py           did exactly the parameters change that were meant to
+    instructions.py    the artefact's README
     export.py          the artefact, reloaded and compared
 """

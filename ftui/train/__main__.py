@@ -4,8 +4,11 @@
     pilot GATES     the gates, up to the checkpoint                          reload GATES the last gate, in a process of its own
     export RUN TO   write the artefact                                       verify TO    load it again and compare
 
+With several processes each runs the same verb.
+
 Exit codes: 0 done · 1 the answer is no (diverged, a gate failed, outputs differ) · 70 an exception · 75 stopped, can go on. The
-last line printed on a failure starts with `ftui: ` and is its cause in words.
+last line printed on a failure starts with `ftui: ` and is its cause in words. One of several processes that has left an outcome
+ends with 0 whatever the outcome: the launcher above it would take anything else for a crash.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ import os
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ftui.plan.settings import RunSettings, read_settings
 from ftui.record.files import replace_json
 from ftui.record.layout import CampaignFiles, GateFiles, RunFiles
-from ftui.record.rows import write_outcome
+from ftui.record.rows import Status, write_outcome
 from ftui.record.series import read_series
 
 DONE, NO, FAULT, STOPPED = 0, 1, 70, 75
@@ -33,6 +38,10 @@ def main(arguments: list[str]) -> int:
     settings = read_settings(directory)
     campaign = CampaignFiles(directory.parent.parent)
     print(f"ftui.train {verb} {settings.run} pid {os.getpid()}", flush=True)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from ftui.train.process import die_with_launcher
+
+        die_with_launcher()
     if verb == "train":
         return _train(settings, campaign, RunFiles(directory))
     try:
@@ -67,56 +76,73 @@ def main(arguments: list[str]) -> int:
 
 
 def _train(settings: RunSettings, campaign: CampaignFiles, files: RunFiles) -> int:
-    """Train, and leave `outcome.json` whatever happens short of a kill."""
+    """Train, and leave `outcome.json` whatever happens short of a kill.
+
+    Of several processes the first writes it, or the one whose own fault it was: to the others only the connection is lost, and a
+    process that was killed leaves no outcome, so that the run counts as lost and is resumed (K19).
+    """
+    from ftui.train.process import StopSignal, announced, is_lost_peer
+
     attempt = int(os.environ.get(ATTEMPT, "1"))
-    files.outcome.unlink(missing_ok=True)
+    rank, world = announced()
+    stop = StopSignal()
+    if rank == 0:
+        files.outcome.unlink(missing_ok=True)
     try:
         from ftui.train.loop import set_up, train
-        from ftui.train.process import StopSignal
 
-        stop = StopSignal()
-        _note_environment(files.root)
+        if rank == 0:
+            _note_environment(files.root)
         shop = set_up(settings, campaign)
         facts = shop.prepared.facts()
-        print(
-            f"{facts['trainable']:,} of {facts['parameters']:,} parameters train on {shop.accelerator.device}: "
-            f"{settings.updates:,} updates of {settings.examples_per_update} examples",
-            flush=True,
-        )
+        if rank == 0:
+            replace_json(files.model, {"schema": 1, **facts, "inputs": shop.task.facts()})
+            print(
+                f"{facts['trainable']:,} of {facts['parameters']:,} parameters train on {shop.accelerator.device}: "
+                f"{settings.updates:,} updates of {settings.examples_per_update} examples",
+                flush=True,
+            )
         ending, progress = train(shop, files, stop)
     except Exception as error:
-        traceback.print_exc()
+        if world > 1 and is_lost_peer(error):
+            _say(f"{traceback.format_exc()}ftui: process {rank + 1} of {world} lost the connection to another one")
+            return FAULT
+        cause = _sentence(error) if world == 1 else f"process {rank + 1} of {world}: {_sentence(error)}"
         reached = max((row["update"] for row in read_series(files.series) if row["k"] == "update"), default=0)
-        write_outcome(files.outcome, "failed", updates=reached, attempt=attempt, cause=_sentence(error))
-        print(f"ftui: {_sentence(error)}", flush=True)
+        _say(traceback.format_exc())
+        _leave_outcome(files, "failed", updates=reached, attempt=attempt, cause=cause)
         return FAULT
-    metrics = progress.last.metrics if progress.last else {}
-    write_outcome(
-        files.outcome,
-        ending.status,
-        updates=progress.update,
-        attempt=attempt,
-        cause=ending.cause or None,
-        metrics=metrics,
-    )
-    for note in progress.notes:
-        print(f"note: {note}")
-    if ending.cause:
-        print(f"ftui: {ending.cause}", flush=True)
-    return {"completed": DONE, "diverged": NO, "stopped": STOPPED}[ending.status]
+    if rank == 0:
+        for note in progress.notes:
+            print(f"note: {note}")
+        metrics = progress.last.metrics if progress.last else {}
+        said = ending.cause or None
+        _leave_outcome(files, ending.status, updates=progress.update, attempt=attempt, cause=said, metrics=metrics)
+    return {"completed": DONE, "diverged": NO, "stopped": STOPPED}[ending.status] if world == 1 else DONE
+
+
+def _leave_outcome(files: RunFiles, status: Status, *, cause: str | None, **fields: Any) -> None:
+    """Say the cause and write the outcome: where one of the two finds no room, the other may."""
+    if cause:
+        _say(f"ftui: {cause}")
+    write_outcome(files.outcome, status, cause=cause, **fields)
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        print(text, flush=True)
 
 
 def _test(settings: RunSettings, campaign: CampaignFiles, files: RunFiles) -> None:
     """Evaluate a finished run's last checkpoint on the sealed test split."""
     from ftui.train.checkpoint import load_weights
-    from ftui.train.evaluate import write_predictions
     from ftui.train.loop import last_checkpoint, set_up
 
     shop = set_up(settings, campaign)
     load_weights(last_checkpoint(files), shop.model)
-    result = shop.evaluate("test")
-    write_predictions(files.test_predictions, result.rows)
-    replace_json(files.test_metrics, result.metrics)
+    result = shop.evaluate("test", files.test_predictions)
+    if shop.accelerator.is_main_process:
+        replace_json(files.test_metrics, result.metrics)
 
 
 def _note_environment(directory: Path) -> None:

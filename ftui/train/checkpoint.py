@@ -4,24 +4,27 @@
         model.safetensors        trained parameters and persistent buffers, by name; the frozen base is not repeated
         optimizer.safetensors    optimizer state, `parameter|entry`
         rng-0.safetensors        generator states of each rank
-        state.json               progress, schedule, stop rules
+        state.json               progress, schedule, stop rules, gradient scaler
         manifest.json            size and SHA-256 of every file; written last
 
-Written into `tmp-…`, synced, renamed, and only then are older ones pruned; what a killed process left half-written is swept at
-the next start. No pickle anywhere.
+Written into `tmp-…`, read again and compared, synced, renamed, and only then are older ones pruned; what a killed process left
+half-written is swept at the next start. No pickle anywhere.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import (
@@ -33,6 +36,8 @@ from torch.distributed.checkpoint.state_dict import (
 )
 
 from ftui.record.files import read_json, replace_json, sha256_file, sync_directory, sync_tree
+from ftui.train.process import PeerFault, agreed, bare
+from ftui.train.quantised import without_packing
 
 CHECKPOINT_SCHEMA = 1
 _NAME = re.compile(r"^step-(\d{8})$")
@@ -89,6 +94,21 @@ def sweep(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def require_space(folder: Path, model: nn.Module, keep: int) -> None:
+    """Raise `CheckpointError` when the disk cannot hold the checkpoints of a run: those kept, the best, and one being written (K20)."""
+    trained = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
+    one = 3 * trained + sum(b.numel() * b.element_size() for b in model.buffers())  # AdamW keeps two moments
+    needed = one * (keep + 2)
+    folder.mkdir(parents=True, exist_ok=True)
+    there = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    free = shutil.disk_usage(folder).free
+    if free + there < needed:
+        raise CheckpointError(
+            f"the disk of {folder} has {_size(free)} free, but {keep + 2} checkpoints of about {_size(one)} need "
+            f"{_size(needed)}; free some space, lower training.keep_checkpoints, or move the campaign to a larger disk"
+        )
+
+
 def save_checkpoint(
     folder: Path,
     update: int,
@@ -97,50 +117,102 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer | None,
     state: Mapping[str, Any],
     keep: int,
+    best: int | None = None,
 ) -> tuple[Path, int]:
-    """Write the state after `update` updates; returns its folder and size in bytes. All ranks call it.
+    """Write the state after `update` updates; returns its folder and size in bytes. All processes call it.
 
-    Raises `CheckpointError` in words when the disk is full or a file cannot be written; older checkpoints stay.
+    The last `keep` checkpoints stay, and the one after update `best`. Raises `CheckpointError` in words when the disk is full
+    or a file does not read back as it was written; older checkpoints stay.
     """
     final = folder / f"step-{update:08d}"
     aside = folder / f"tmp-{update:08d}"
     options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=True)
-    weights = get_model_state_dict(model, options=options)
+    weights = without_packing(model, get_model_state_dict(model, options=options))
     moments = None if optimizer is None else get_optimizer_state_dict(model, _plain(optimizer), options=options)
-    try:
+
+    def make_room() -> None:
         if accelerator.is_main_process:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-        accelerator.wait_for_everyone()
-        save_file(_generators(accelerator), aside / f"rng-{accelerator.process_index}.safetensors")
-        accelerator.wait_for_everyone()
+
+    def write_own() -> None:
+        _write(_generators(accelerator), aside / f"rng-{accelerator.process_index}.safetensors")
+
+    def write_shared() -> None:
         if accelerator.is_main_process:
-            save_file(_tensors(weights), aside / "model.safetensors")
+            _write(_tensors(weights), aside / "model.safetensors")
             content = {"schema": CHECKPOINT_SCHEMA, "update": update, "processes": accelerator.num_processes, **state}
             if moments is not None:
-                save_file(_flat(moments["state"]), aside / "optimizer.safetensors")
+                _write(_flat(moments["state"]), aside / "optimizer.safetensors")
                 content["param_groups"] = moments["param_groups"]
+            if accelerator.scaler is not None:
+                content["scaler"] = accelerator.scaler.state_dict()
             replace_json(aside / "state.json", content)
             _seal(aside)
             shutil.rmtree(final, ignore_errors=True)
             aside.rename(final)
             sync_directory(folder)
-    except Exception as error:
-        free = shutil.disk_usage(folder if folder.exists() else folder.parent).free
-        why = f"the disk is full ({free / 2**20:.0f} MiB free)" if free < 64 * 2**20 else str(error)
-        shutil.rmtree(aside, ignore_errors=True)
-        raise CheckpointError(f"the checkpoint after update {update} could not be written: {why}") from error
-    accelerator.wait_for_everyone()
+
+    for step in (make_room, write_own, write_shared):
+        problem = _problem_of(step, folder)
+        if agreed(accelerator, problem is not None)[0]:
+            if accelerator.is_main_process:
+                shutil.rmtree(aside, ignore_errors=True)
+            if problem is None:
+                raise PeerFault(f"another process could not write its part of the checkpoint after update {update}")
+            raise CheckpointError(f"the checkpoint after update {update} could not be written: {problem}")
     size = sum(file.stat().st_size for file in final.iterdir())
     if accelerator.is_main_process:
         complete, _ = checkpoints(folder)
         for old in complete[:-keep]:
-            shutil.rmtree(old.path)
+            if old.update != best:
+                shutil.rmtree(old.path)
     return final, size
+
+
+FULL_BYTES = 2**20
+"""A disk with less free when a write fails is called full. Libraries hide the reason behind errors of their own."""
+
+
+def _problem_of(step: Callable[[], None], folder: Path) -> str | None:
+    """Take a step; why it failed, None when it did not."""
+    try:
+        step()
+    except Exception as error:
+        free = shutil.disk_usage(folder if folder.exists() else folder.parent).free
+        return f"the disk is full ({_size(free)} free)" if free < FULL_BYTES or _is_full(error) else str(error)
+    return None
+
+
+def _is_full(error: BaseException) -> bool:
+    return getattr(error, "errno", None) == errno.ENOSPC or f"os error {errno.ENOSPC}" in str(error)
+
+
+def _write(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write and read again: what a file system swallowed is found now, not at the resume (K14). Raises `CheckpointError`."""
+    save_file(tensors, path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    with safe_open(path, "pt") as written:
+        if set(written.keys()) != tensors.keys() or not all(
+            _same(written.get_tensor(name), tensor) for name, tensor in tensors.items()
+        ):
+            raise CheckpointError(f"{path.name} does not read back as it was written")
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Equal to the bit, values that are no number included."""
+    same_form = one.shape == other.shape and one.dtype == other.dtype
+    return same_form and torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.1f} MiB"
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Put a checkpoint's parameters into a model of the same structure. Raises `CheckpointError` on any mismatch."""
+    model = bare(model)
     tensors: dict[str, Any] = load_file(path / "model.safetensors")
     own = {name for name, p in model.named_parameters() if p.requires_grad}
     missing = sorted(own - tensors.keys())
@@ -165,6 +237,8 @@ def load_checkpoint(
     options = StateDictOptions(full_state_dict=True, strict=False)
     moments = {"state": _nested(load_file(path / "optimizer.safetensors")), "param_groups": state["param_groups"]}
     set_optimizer_state_dict(model, _plain(optimizer), moments, options=options)
+    if accelerator.scaler is not None:
+        accelerator.scaler.load_state_dict(state["scaler"])
     _restore_generators(load_file(path / f"rng-{accelerator.process_index}.safetensors"), accelerator)
     return state
 

@@ -15,7 +15,7 @@ from ftui.train.task import Task
 CONTROL_FILE = "control.json"
 CONTROL_SCHEMA = 1
 
-TOLERANCE = {"fp32": 1e-4, "bf16": 5e-2}
+TOLERANCE = {"fp32": 1e-4, "bf16": 5e-2, "fp16": 1e-2}
 """Largest difference of a logit that still counts as the same answer: rounding of another process, not another model."""
 
 

@@ -11,15 +11,18 @@ from peft import PeftModel
 from torch import nn
 
 from ftui.data.base import find_base
-from ftui.data.tokenizer import TOKENIZER_FILES, load_tokenizer
+from ftui.data.tokenizer import GENERATION_FILE, TOKENIZER_FILES
 from ftui.plan.settings import SETTINGS_FILE, RunSettings
 from ftui.record.files import replace_json, replace_text, sha256_file, sync_tree
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, RunFiles
 from ftui.train.checkpoint import load_weights
-from ftui.train.classification import TextClassification
 from ftui.train.control import compare_control, write_control
+from ftui.train.images import PROCESSOR_FILE
+from ftui.train.instructions import instructions
 from ftui.train.loop import last_checkpoint, set_up
+from ftui.train.quantised import four_bit
+from ftui.train.tasks import make_task
 
 MANIFEST_SCHEMA = 1
 MANIFEST = "manifest.json"
@@ -32,7 +35,7 @@ class ExportError(Exception):
 
 def export(settings: RunSettings, campaign: CampaignFiles, run: RunFiles, target: Path) -> None:
     """Write the artefact of `run` into the folder `target`. Raises `ExportError` for non-finite or unchanged parameters."""
-    shop = set_up(settings, campaign)
+    shop = set_up(settings, campaign, alone=True)
     before = {name: p.detach().clone() for name, p in shop.prepared.trainable.items()}
     load_weights(last_checkpoint(run), shop.model)
     trained = shop.prepared.trainable
@@ -49,13 +52,13 @@ def export(settings: RunSettings, campaign: CampaignFiles, run: RunFiles, target
         own.inference_mode = True
     model.save_pretrained(target)
     (target / "README.md").unlink(missing_ok=True)
-    for name in TOKENIZER_FILES:
+    for name in (*TOKENIZER_FILES, GENERATION_FILE, PROCESSOR_FILE):
         if (source := shop.prepared.base.directory / name).is_file():
             shutil.copyfile(source, target / name)
     write_control(target, settings, shop.task, shop.model)
     replace_json(target / "labels.json", {str(i): label for i, label in enumerate(settings.data.labels)})
     shutil.copyfile(run.root / SETTINGS_FILE, target / SETTINGS_FILE)
-    replace_text(target / "README.md", _instructions(settings, shop.prepared.base.sha256))
+    replace_text(target / "README.md", instructions(settings, shop.prepared.base.sha256))
     write_manifest(target, settings, shop.prepared.facts())
 
 
@@ -70,7 +73,7 @@ def write_manifest(target: Path, settings: RunSettings, facts: dict[str, Any]) -
     content = {
         "schema": MANIFEST_SCHEMA,
         "run": settings.run,
-        "kind": "adapter" if settings.method.kind == "lora" else "model",
+        "kind": "adapter" if settings.method.has_adapter else "model",
         "base": settings.model.base,
         "revision": settings.model.revision,
         "base_sha256": facts["base_sha256"],
@@ -91,11 +94,12 @@ def verify(settings: RunSettings, campaign: CampaignFiles, target: Path) -> None
     Writes `verification.json`; raises `ExportError` when the outputs do not agree.
     """
     base = find_base(settings.model, campaign.root)
-    task = TextClassification(settings.data.labels, load_tokenizer(target), settings.training.max_length)
+    task = make_task(settings, campaign, target)
     model: nn.Module
-    if settings.method.kind == "lora":
+    if settings.method.has_adapter:
         torch.manual_seed(0)  # new parameters of the base are overwritten by the adapter; another seed proves it
-        model = PeftModel.from_pretrained(task.load_base(str(base.directory))[0], str(target))
+        how = four_bit(settings.method, settings.training.precision, torch.device("cpu"))
+        model = PeftModel.from_pretrained(task.load_base(str(base.directory), how)[0], str(target))
     else:
         model = task.load_base(str(target))[0]
     agreement, count = compare_control(target, settings, task, model)
@@ -112,39 +116,3 @@ def verify(settings: RunSettings, campaign: CampaignFiles, target: Path) -> None
     )
     if not agreement.holds:
         raise ExportError(agreement.sentence(count))
-
-
-def _instructions(settings: RunSettings, base_sha256: str) -> str:
-    adapter = settings.method.kind == "lora"
-    arguments = f'"{settings.model.base}"' + (
-        f', revision="{settings.model.revision}"' if settings.model.revision else ""
-    )
-    load = (
-        f"""base = AutoModelForSequenceClassification.from_pretrained(
-    {arguments}, num_labels=len(labels),
-)
-model = PeftModel.from_pretrained(base, ".").eval()"""
-        if adapter
-        else 'model = AutoModelForSequenceClassification.from_pretrained(".").eval()'
-    )
-    what = "An adapter for" if adapter else "A model trained from"
-    revision = f" at revision `{settings.model.revision}`" if settings.model.revision else ""
-    imports = "from peft import PeftModel\n" if adapter else ""
-    return f"""# {settings.run}
-
-{what} `{settings.model.base}`{revision}
-(weights SHA-256 `{base_sha256}`), trained for {settings.updates} updates of {settings.examples_per_update} examples.
-
-    import json, torch
-    {imports.strip()}
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    labels = json.load(open("labels.json"))
-    {load.replace(chr(10), chr(10) + "    ")}
-    tokenizer = AutoTokenizer.from_pretrained(".")
-    batch = tokenizer("your text", return_tensors="pt", truncation=True, max_length={settings.training.max_length})
-    print(labels[str(int(model(**batch).logits.argmax()))])
-
-`manifest.json` holds the checksum of every file; `control.json` the answers this artefact must give; `run.toml` every setting.
-Texts were cleaned before training by the plan's rules; clean yours the same way.
-"""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,19 +16,21 @@ from transformers import get_scheduler
 
 from ftui.data.base import find_base
 from ftui.data.encode import EncodedSplit, encode_splits
-from ftui.data.tokenizer import load_tokenizer
+from ftui.data.encoders import make_encoder
 from ftui.plan.settings import RunSettings
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, RunFiles
+from ftui.record.lines import Row
 from ftui.record.series import cut_series_after, series_writer
-from ftui.train.checkpoint import checkpoints, load_checkpoint, save_checkpoint, sweep
-from ftui.train.classification import TextClassification
-from ftui.train.evaluate import Evaluated, evaluate, write_predictions
+from ftui.train.checkpoint import checkpoints, load_checkpoint, require_space, save_checkpoint, sweep
+from ftui.train.evaluate import Evaluated, evaluate
+from ftui.train.memory import peak_memory
 from ftui.train.model import Prepared, prepare_model
-from ftui.train.order import micro_batches, update_examples
-from ftui.train.process import StopSignal, make_accelerator
+from ftui.train.order import longest_first, micro_batches, share, update_examples
+from ftui.train.process import StopSignal, agreed, make_accelerator, part_streams
 from ftui.train.rules import Ending, StopRules
 from ftui.train.task import Batch, Task
+from ftui.train.tasks import make_task
 from ftui.train.update import Update, take_update
 
 
@@ -44,32 +48,54 @@ class Workshop:
     schedule: torch.optim.lr_scheduler.LRScheduler
 
     def batches(self, examples: list[int]) -> list[Batch]:
-        """An update's micro-batches, collated."""
+        """The micro-batches of an update that this process computes, collated."""
+        training = self.settings.training
+        if training.batching == "length-grouped":
+            examples = longest_first(examples, self.splits["train"].lengths)
+        parts = micro_batches(examples, training.micro_batch)
+        own = share(parts, self.accelerator.process_index, self.accelerator.num_processes)
+        return [self.collate(part) for part in own]
+
+    def collate(self, examples: list[int]) -> Batch:
         train = self.splits["train"]
-        parts = micro_batches(examples, self.settings.training.micro_batch)
-        return [self.task.collate([train.row(i) for i in part]) for part in parts]
+        rows = [train.row(i) for i in examples]
+        return self.task.pack(rows) if self.settings.training.batching == "packed" else self.task.collate(rows)
 
     def update(self, examples: list[int]) -> Update:
+        batches = self.batches(examples)
+        filler = None if batches else self.collate(examples[:1])
         limit = self.settings.training.max_grad_norm
-        update = take_update(self.accelerator, self.model, self.optimizer, self.task, self.batches(examples), limit)
+        update = take_update(self.accelerator, self.model, self.optimizer, self.task, batches, limit, filler)
         self.schedule.step()
         return update
 
-    def evaluate(self, split: str) -> Evaluated:
+    def evaluate(self, split: str, path: Path) -> Evaluated:
+        """Evaluate a split into the prediction file `path`."""
         size = self.settings.evaluation.batch_size
-        return evaluate(self.accelerator, self.model, self.task, self.splits[split], size)
+        return evaluate(self.accelerator, self.model, self.task, self.splits[split], size, path)
 
 
-def set_up(settings: RunSettings, campaign: CampaignFiles) -> Workshop:
-    """Load everything a run needs, in an order that makes it a function of the settings: seed first, then parameters."""
-    accelerator = make_accelerator(settings)
+def set_up(settings: RunSettings, campaign: CampaignFiles, *, alone: bool = False) -> Workshop:
+    """Load everything a run needs, in an order that makes it a function of the settings: seed first, then parameters.
+
+    `alone`: in one process, whatever the plan's number.
+    """
+    accelerator = make_accelerator(settings, alone=alone)
     base = find_base(settings.model, campaign.root)
-    tokenizer = load_tokenizer(base.directory)
     training = settings.training
-    task = TextClassification(settings.data.labels, tokenizer, training.max_length)
+    task = make_task(settings, campaign, base.directory)
     version = campaign.data_version(settings.data.hash)
-    splits = encode_splits(version, settings.data.labels, tokenizer, training).splits
-    prepared = prepare_model(task, base, settings.method, activation_checkpointing=training.activation_checkpointing)
+    labels, about = settings.data.labels, settings.evaluation
+    encoder = make_encoder(settings.hypothesis.task, labels, training, about, base.directory)
+    splits = encode_splits(version, encoder).splits
+    prepared = prepare_model(
+        task,
+        base,
+        settings.method,
+        activation_checkpointing=training.activation_checkpointing,
+        precision=training.precision,
+        device=accelerator.device,
+    )
     optimizer = torch.optim.AdamW(
         list(prepared.trainable.values()), lr=training.learning_rate, weight_decay=training.weight_decay
     )
@@ -78,6 +104,7 @@ def set_up(settings: RunSettings, campaign: CampaignFiles) -> Workshop:
         training.schedule, optimizer, num_warmup_steps=training.warmup, num_training_steps=max(1, settings.updates)
     )
     model, optimizer = accelerator.prepare(prepared.model, optimizer)
+    part_streams(accelerator, settings.seed)
     return Workshop(settings, accelerator, task, prepared, splits, model, optimizer, schedule)
 
 
@@ -101,20 +128,24 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
     rules = StopRules(training.stop, settings.hypothesis.direction == "higher")
     progress = _resume(shop, files, rules)
     if progress.update >= settings.updates and progress.resumed_from is not None:
-        progress.last = shop.evaluate("validation")
+        progress.last = shop.evaluate("validation", files.validation_predictions(progress.update))
         return Ending("completed", "its last update had been reached before"), progress
-    with series_writer(files.series) as series:
+    require_space(files.checkpoints, shop.model, training.keep_checkpoints)
+    with _recorder(shop, files) as record:
 
         def validate() -> Ending | None:
-            progress.last = result = shop.evaluate("validation")
-            write_predictions(files.validation_predictions(progress.update), result.rows)
-            shown = "  ".join(f"{name} {value:.4f}" for name, value in result.numbers().items())
-            print(f"update {progress.update:,}: validation  {shown}  ({result.seconds:.1f} s)", flush=True)
-            series.write(
+            memory = peak_memory(shop.accelerator.device)
+            path = files.validation_predictions(progress.update)
+            progress.last = result = shop.evaluate("validation", path)
+            if shop.accelerator.is_main_process:
+                shown = "  ".join(f"{name} {value:.4f}" for name, value in result.numbers().items())
+                print(f"update {progress.update:,}: validation  {shown}  ({result.seconds:.1f} s)", flush=True)
+            record(
                 {
                     "k": "validation",
                     "update": progress.update,
                     "metrics": result.numbers(),
+                    "memory": memory,
                     "seconds": round(result.seconds, 4),
                     "at": stamp(),
                 }
@@ -131,11 +162,10 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
                 shop.optimizer,
                 {"schedule": _schedule_state(shop.schedule), "rules": rules.state()},
                 training.keep_checkpoints,
+                rules.best_update,
             )
             seconds = round(time.perf_counter() - began, 4)
-            series.write(
-                {"k": "checkpoint", "update": progress.update, "bytes": size, "seconds": seconds, "at": stamp()}
-            )
+            record({"k": "checkpoint", "update": progress.update, "bytes": size, "seconds": seconds, "at": stamp()})
 
         if settings.updates == 0:
             validate()
@@ -148,25 +178,39 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
             rate = float(shop.schedule.get_last_lr()[0])
             update = shop.update(examples)
             progress.update += 1
-            series.write(_series_row(progress.update, update, rate, time.perf_counter() - began))
+            record(_series_row(progress.update, update, rate, time.perf_counter() - began))
             ending = rules.after_update(progress.update, update)
             if ending is not None and ending.status == "diverged":
                 return ending, progress
+            asked, late = agreed(shop.accelerator, stop.requested, rules.hours_are_up())
+            if late:
+                limit = f"training.stop.max_hours = {training.stop.max_hours:g}"
+                ending = Ending("stopped", f"{limit} was reached at update {progress.update}")
             finished = progress.update == settings.updates
             if finished or progress.update % training.validate_every == 0:
                 ending = validate() or ending
-            if finished or ending or stop.requested or progress.update % training.checkpoint_every == 0:
+            due = progress.update % training.checkpoint_every == 0 or rules.best_update == progress.update
+            if finished or ending or asked or due:
                 checkpoint()
             if ending is not None:
                 return ending, progress
-            if stop.requested and not finished:
+            if asked and not finished:
                 return Ending("stopped", f"asked to stop after update {progress.update}"), progress
     return Ending("completed", ""), progress
 
 
+@contextmanager
+def _recorder(shop: Workshop, files: RunFiles) -> Iterator[Callable[[Row], None]]:
+    """What writes a row of the series: the first process does, the others say nothing."""
+    if not shop.accelerator.is_main_process:
+        yield lambda row: None
+        return
+    with series_writer(files.series) as series:
+        yield series.write
+
+
 def _resume(shop: Workshop, files: RunFiles, rules: StopRules) -> Progress:
     """Take up the last complete checkpoint, if there is one, and cut the series back to it."""
-    sweep(files.checkpoints)
     complete, notes = checkpoints(files.checkpoints)
     progress = Progress(notes=notes)
     if complete:
@@ -175,10 +219,14 @@ def _resume(shop: Workshop, files: RunFiles, rules: StopRules) -> Progress:
         _restore_schedule(shop.schedule, state["schedule"])
         rules.restore(state["rules"])
         progress.update = progress.resumed_from = newest.update
-    cut_series_after(files.series, progress.update if complete else -1)
-    for path in files.predictions.glob("validation-*.jsonl") if files.predictions.is_dir() else []:
-        if int(path.stem.removeprefix("validation-")) > progress.update or not complete:
-            path.unlink()
+    if shop.accelerator.is_main_process:
+        sweep(files.checkpoints)
+        cut_series_after(files.series, progress.update if complete else -1)
+        for path in files.predictions.glob("validation-*") if files.predictions.is_dir() else []:
+            whole = path.suffix == ".jsonl"
+            if not (whole and complete and int(path.stem.removeprefix("validation-")) <= progress.update):
+                path.unlink()
+    shop.accelerator.wait_for_everyone()
     return progress
 
 
@@ -192,8 +240,9 @@ def _series_row(number: int, update: Update, rate: float, seconds: float) -> dic
         "examples": update.examples,
         "targets": update.targets,
         "tokens": update.tokens,
-        "stepped": update.stepped,
+        "skipped": update.skipped,
         "seconds": round(seconds, 4),
+        "tokens_per_second": round(update.tokens / seconds, 1),
         "at": stamp(),
     }
 

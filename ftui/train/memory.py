@@ -67,6 +67,17 @@ class Meter:
             torch.cuda.synchronize(self.device)
 
 
+def peak_memory(device: torch.device) -> dict[str, int]:
+    """Bytes at the highest point since the last call, for the series: of the device's allocator, and of this process on the host."""
+    peaks = {"host": _host_peak() or psutil.Process().memory_info().rss}
+    _reset_host_peak()
+    if device.type == "cuda":
+        peaks["allocated"] = torch.cuda.max_memory_allocated(device)
+        peaks["reserved"] = torch.cuda.max_memory_reserved(device)
+        torch.cuda.reset_peak_memory_stats(device)
+    return peaks
+
+
 def _reset_host_peak() -> bool:
     """Start the kernel's high-water mark anew; False where it does not allow that."""
     try:

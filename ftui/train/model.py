@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from peft import LoraConfig, TaskType, get_peft_model
 from torch import nn
 
 from ftui.data.base import BaseFiles
 from ftui.plan.schema import Method
+from ftui.train.quantised import four_bit, weights
+from ftui.train.targets import ModelError, find_frozen, find_targets, matches
 from ftui.train.task import Task
-
-
-class ModelError(Exception):
-    """The model and the plan's method do not fit; the message says what exists."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Prepared:
 
     def facts(self) -> dict[str, object]:
         """What the record keeps: counts, share, names, identity of the base."""
-        total = sum(p.numel() for p in self.model.parameters())
+        total = sum(weights(p) for p in self.model.parameters())
         trained = sum(p.numel() for p in self.trainable.values())
         return {
             "parameters": total,
@@ -45,31 +44,61 @@ class Prepared:
         }
 
 
-def prepare_model(task: Task, base: BaseFiles, method: Method, *, activation_checkpointing: bool) -> Prepared:
-    """Load the base and apply the method. The seed must be set before: new parameters and adapters are drawn here (K27)."""
-    loaded, new = task.load_base(str(base.directory))
+def prepare_model(
+    task: Task,
+    base: BaseFiles,
+    method: Method,
+    *,
+    activation_checkpointing: bool,
+    precision: str = "fp32",
+    device: torch.device | None = None,
+) -> Prepared:
+    """Load the base and apply the method. The seed must be set before: new parameters and adapters are drawn here (K27).
+
+    `precision` and `device` decide how a quantised base computes and where it lies. Raises `ModelError`, `NotHere`.
+    """
+    how = four_bit(method, precision, device or torch.device("cpu"))
+    loaded, new = task.load_base(str(base.directory), how)
     model: Any = loaded
     if activation_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    if method.kind == "lora":
-        _require_modules(model, method)
-        model = get_peft_model(model, lora_config(method))
+    if method.has_adapter:
+        targets = find_targets(model, method)
+        model = get_peft_model(model, lora_config(method, targets, task.adapter_type))
+        if left := sorted(set(targets) - set(model.base_model.targeted_module_names)):
+            raise ModelError(f"method.targets: {', '.join(left)} got no adapter; leave them out")
         _require_named(model, method, new)
+    for module in find_frozen(model, method):
+        module.requires_grad_(False)
+    _freeze_statistics(model)
     return Prepared(model, base, new)
 
 
-def lora_config(method: Method) -> LoraConfig:
-    """The plan's method in peft's words."""
+def lora_config(method: Method, targets: list[str], adapter_type: str | None) -> LoraConfig:
+    """The plan's method in peft's words; `targets` are full names of modules."""
     return LoraConfig(
-        task_type=TaskType.SEQ_CLS,
+        task_type=None if adapter_type is None else TaskType(adapter_type),
         r=method.rank,
         lora_alpha=method.alpha,  # type: ignore[arg-type]  # peft divides by the rank and takes any number
         lora_dropout=method.dropout,
-        target_modules=list(method.targets),
+        target_modules=targets,
         modules_to_save=list(method.save_modules) or None,
         use_rslora=method.use_rslora,
         use_dora=method.use_dora,
     )
+
+
+def _freeze_statistics(model: nn.Module) -> None:
+    """Batch normalisation that is not trained keeps the base's running statistics, too: they are part of what was frozen, and an
+    adapter does not carry them, so that the model that is delivered would not be the one that was trained."""
+    for module in model.modules():
+        is_norm = isinstance(module, nn.modules.batchnorm._BatchNorm)
+        if is_norm and not any(p.requires_grad for p in module.parameters()):
+            module.register_forward_pre_hook(_evaluate)
+
+
+def _evaluate(module: nn.Module, _inputs: Any) -> None:
+    module.eval()
 
 
 _SAVED = ".modules_to_save.default"
@@ -80,8 +109,8 @@ def _require_named(model: nn.Module, method: Method, new: list[str]) -> None:
     """What is trained whole is what the plan names: peft adds the task's head by itself, and a new head must not stay random."""
     whole = {n.split(_SAVED)[0] for n, p in model.named_parameters() if p.requires_grad and _SAVED in n}
     unnamed = sorted(
-        {m.rsplit(".", 1)[-1] for m in whole if not any(_matches(m, name) for name in method.save_modules)}
-        | {n.rsplit(".", 1)[0] for n in new if not any(_matches(n.rsplit(".", 1)[0], s) for s in method.save_modules)}
+        {m.rsplit(".", 1)[-1] for m in whole if not any(matches(m, name) for name in method.save_modules)}
+        | {n.rsplit(".", 1)[0] for n in new if not any(_holds(name, n) for name in method.save_modules)}
     )
     if unnamed:
         names = ", ".join(repr(name) for name in unnamed)
@@ -89,23 +118,7 @@ def _require_named(model: nn.Module, method: Method, new: list[str]) -> None:
         raise ModelError(f"method.save_modules does not name {names}, but {why}; add {names} to method.save_modules")
 
 
-def _require_modules(model: nn.Module, method: Method) -> None:
-    """Every name of the method must match a module; raises `ModelError` that lists what exists (P2)."""
-    linear = sorted({n.rsplit(".", 1)[-1] for n, m in model.named_modules() if isinstance(m, nn.Linear)})
-    children = sorted(name for name, _ in model.named_modules() if name and name.count(".") <= 1)
-    problems = [
-        f"method.targets: {name!r} matches no module; linear modules here: {', '.join(linear)}"
-        for name in method.targets
-        if not any(_matches(n, name) and isinstance(m, nn.Linear) for n, m in model.named_modules())
-    ]
-    problems += [
-        f"method.save_modules: {name!r} matches no module; modules here: {', '.join(children)}"
-        for name in method.save_modules
-        if not any(_matches(n, name) for n, _ in model.named_modules())
-    ]
-    if problems:
-        raise ModelError("; ".join(problems))
-
-
-def _matches(module: str, name: str) -> bool:
-    return module == name or module.endswith("." + name)
+def _holds(saved: str, parameter: str) -> bool:
+    """Whether the module that the plan calls `saved` holds a parameter: itself, or in a module below it."""
+    steps = parameter.split(".")
+    return any(matches(".".join(steps[:end]), saved) for end in range(1, len(steps)))

@@ -1,13 +1,14 @@
-"""Which training examples belong to which update: a pure function of seed, epoch and batch shape.
+"""Which training examples belong to which update, micro-batch and process: a pure function of seed, epoch and batch shape.
 
 Nothing is drawn from a global generator, so the order neither shifts dropout nor depends on where a run was resumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftui.plan.settings import RunSettings
 
@@ -37,6 +38,19 @@ def update_examples(settings: RunSettings, first_update: int = 0) -> Iterator[li
         yield chosen
 
 
-def micro_batches(examples: list[int], size: int) -> list[list[int]]:
+def micro_batches(examples: Sequence[int], size: int) -> list[list[int]]:
     """Cut an update's examples into micro-batches of at most `size`, in order."""
-    return [examples[i : i + size] for i in range(0, len(examples), size)]
+    return [list(examples[i : i + size]) for i in range(0, len(examples), size)]
+
+
+def longest_first(examples: Sequence[int], lengths: NDArray[np.int32]) -> list[int]:
+    """An update's examples by length, equal ones in their order: neighbours need little padding, and what does not fit shows at once.
+
+    Only within the update, so that its examples, and with them its gradient, stay what they are.
+    """
+    return sorted(examples, key=lambda i: -int(lengths[i]))
+
+
+def share(parts: list[list[int]], rank: int, world: int) -> list[list[int]]:
+    """The micro-batches that process `rank` of `world` computes: dealt in turn; [] for one that comes too late."""
+    return parts[rank::world]

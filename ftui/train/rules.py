@@ -11,6 +11,8 @@ from ftui.train.update import Update
 
 SMOOTHING = 0.9
 """Weight of the past in the smoothed loss; about the last ten updates count."""
+OVERFLOWS = 20
+"""Updates in a row that a gradient scaler may skip while it looks for its scale: each halves it."""
 SETTLED = 10
 """Updates before divergence is judged: the first losses say little."""
 
@@ -33,13 +35,22 @@ class StopRules:
     weight: float = 0.0
     lowest: float = float("inf")
     seen: int = 0
+    overflows: int = 0
+    """Updates in a row that the gradient scaler skipped."""
     best: float | None = None
+    best_update: int | None = None
+    """Where the best validation was; its checkpoint is kept."""
     validations_since_best: int = 0
     hours_before: float = 0.0
     """Hours of earlier attempts."""
     _started: float = field(default_factory=time.monotonic)
 
     def after_update(self, number: int, update: Update) -> Ending | None:
+        self.overflows = self.overflows + 1 if update.overflowed else 0
+        if self.overflows >= OVERFLOWS:
+            return Ending("diverged", f"the scaled gradient overflowed in {OVERFLOWS} updates in a row, up to {number}")
+        if update.overflowed:
+            return None
         if not update.finite:
             if self.rules.nonfinite == "continue":
                 return None
@@ -59,16 +70,16 @@ class StopRules:
                     f"more than {limit:g} times its lowest value {self.lowest:.4g}",
                 )
             self.lowest = min(self.lowest, smoothed)
-        if self.rules.max_hours is not None and self.hours() > self.rules.max_hours:
-            return Ending(
-                "stopped", f"training.stop.max_hours = {self.rules.max_hours:g} was reached at update {number}"
-            )
         return None
+
+    def hours_are_up(self) -> bool:
+        """By this process's clock."""
+        return self.rules.max_hours is not None and self.hours() > self.rules.max_hours
 
     def after_validation(self, number: int, metric: float) -> Ending | None:
         signed = metric if self.better_is_higher else -metric
         if self.best is None or signed > self.best:
-            self.best, self.validations_since_best = signed, 0
+            self.best, self.best_update, self.validations_since_best = signed, number, 0
             return None
         self.validations_since_best += 1
         if self.rules.patience is not None and self.validations_since_best >= self.rules.patience:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ftui.data.encode import Example
 from ftui.record.lines import Row
+from ftui.train.quantised import FourBit
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,26 @@ class Batch:
 class Task(Protocol):
     """A task's meaning of examples, loss and quality."""
 
-    def load_base(self, directory: str) -> tuple[nn.Module, list[str]]:
-        """The base model on the CPU in fp32, and the names of parameters that are new because the base has none of them."""
+    adapter_type: str | None
+    """peft's name for the task (`SEQ_CLS`, `CAUSAL_LM`), which an adapter's configuration carries; None where it has none."""
+
+    def load_base(self, directory: str, four_bit: FourBit | None = None) -> tuple[nn.Module, list[str]]:
+        """The base model and the names of parameters that are new because the base has none of them.
+
+        On the CPU in fp32; with `four_bit`, its frozen linear modules in 4 bits (see `pretrained.py`).
+        """
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """How an example becomes the model's input, as far as the record does not say it yet; plain JSON values."""
         ...
 
     def collate(self, examples: Sequence[Example]) -> Batch: ...
+
+    def pack(self, examples: Sequence[Example]) -> Batch:
+        """The same examples one behind the other in one row: no padding, and none sees another. Loss and gradient are those of
+        `collate` (K02). Raises ValueError for a task whose model cannot."""
+        ...
 
     def targets(self, batch: Batch) -> int:
         """How many targets of the batch carry loss; the loss is normalised over their sum in an update."""

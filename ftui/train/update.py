@@ -29,12 +29,21 @@ class Update:
     examples: int
     targets: int
     tokens: int
-    stepped: bool
-    """False when a non-finite loss or gradient kept the parameters as they were."""
+    skipped: str | None = None
+    """Why the parameters stayed as they were; None when the optimizer stepped."""
 
     @property
     def finite(self) -> bool:
         return math.isfinite(self.loss) and math.isfinite(self.grad_norm)
+
+    @property
+    def overflowed(self) -> bool:
+        """The scaled gradient left the range of fp16; the scale is lower now, and the run goes on."""
+        return self.skipped == OVERFLOW
+
+
+NONFINITE = "non-finite loss or gradient"
+OVERFLOW = "overflow of the scaled gradient"
 
 
 def take_update(
@@ -44,8 +53,13 @@ def take_update(
     task: Task,
     batches: Sequence[Batch],
     max_grad_norm: float | None,
+    filler: Batch | None = None,
 ) -> Update:
-    """Compute the gradient of all micro-batches and step. A non-finite loss or gradient leaves the parameters untouched."""
+    """Compute the gradient of all micro-batches of all processes and step. All processes call it and return the same.
+
+    `batches` are this process's share. One that has none computes `filler` with the weight 0, so that it takes part where
+    gradients are exchanged. A non-finite loss or gradient leaves the parameters untouched.
+    """
     counts = torch.tensor(
         [
             sum(task.targets(b) for b in batches),
@@ -55,19 +69,29 @@ def take_update(
         device=accelerator.device,
     )
     targets, examples, tokens = (int(n) for n in accelerator.reduce(counts, reduction="sum"))
+    work, weight = (batches, 1.0) if batches or filler is None else ([filler], 0.0)
     total = torch.zeros((), device=accelerator.device, dtype=torch.float32)
-    for position, batch in enumerate(batches):
-        last = position == len(batches) - 1
+    for position, batch in enumerate(work):
+        last = position == len(work) - 1
         with nullcontext() if last else accelerator.no_sync(model):
             with accelerator.autocast():
-                loss = task.loss_sum(model, batch.to(accelerator.device)) / targets
+                loss = task.loss_sum(model, batch.to(accelerator.device)) * weight / targets
             accelerator.backward(loss * accelerator.num_processes)
         total += loss.detach()
     loss_value = float(accelerator.reduce(total, reduction="sum"))
+    scaler, plain = accelerator.scaler, getattr(optimizer, "optimizer", optimizer)
+    if scaler is not None:
+        scaler.unscale_(plain)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    norm = accelerator.clip_grad_norm_(parameters, math.inf if max_grad_norm is None else max_grad_norm)
-    update = Update(loss_value, float(norm), examples, targets, tokens, stepped=True)
-    if update.finite:
+    limit = math.inf if max_grad_norm is None else max_grad_norm
+    norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+    skipped = None if math.isfinite(loss_value) and math.isfinite(norm) else NONFINITE
+    if scaler is not None:
+        if skipped and math.isfinite(loss_value):
+            skipped = OVERFLOW
+        scaler.step(plain)  # does not step on a gradient that is not finite
+        scaler.update()
+    elif skipped is None:
         optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return update if update.finite else Update(loss_value, float(norm), examples, targets, tokens, stepped=False)
+    return Update(loss_value, norm, examples, targets, tokens, skipped)

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from ftui.ui.theme import STYLES
+from ftui.ui.theme import STYLES, coloured
 from ftui.ui.words import pad
 
 GAP = 2
@@ -81,7 +81,7 @@ def row_line(row: Row, fitted: Sequence[tuple[Column, int]]) -> Text:
 
 
 def _style(role: str) -> Style:
-    return STYLES.get(role) or Style(color=role, bold=True)
+    return STYLES.get(role) or coloured(role, bold=True)
 
 
 def _line(parts: Sequence[tuple[str, bool, int, Style]]) -> Text:

@@ -55,6 +55,10 @@ class LogRead(Message):
     lines: list[str]
 
 
+class Polled(Message):
+    """The reader has looked at everything; what is new was said before. About once a second."""
+
+
 @dataclass
 class ReadFailed(Message):
     """A file cannot be read; the sentence names it."""

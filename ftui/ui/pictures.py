@@ -39,17 +39,15 @@ def _validation_x(curve: RunCurve, x: Array) -> Array:
     return np.interp(curve.validation_updates, curve.updates, x) if len(x) else curve.validation_updates
 
 
-def loss_curve(state: Campaign, run: Run, curve: RunCurve, axis: str) -> Curve:
+def loss_curve(run: Run, curve: RunCurve, axis: str, letter: str, colour: str) -> Curve:
     """Training loss per update, with the validation losses as points."""
-    letter, colour = letters(state)[run.id]
     x = along(curve, axis)
     points = curve.validation.get("loss", EMPTY)
     return Curve(run.id, _label(run), letter, colour, x, curve.loss, _validation_x(curve, x)[: len(points)], points)
 
 
-def metric_curve(state: Campaign, run: Run, curve: RunCurve, axis: str, metric: str) -> Curve:
+def metric_curve(run: Run, curve: RunCurve, axis: str, letter: str, colour: str, metric: str) -> Curve:
     """Validation points of `metric` alone."""
-    letter, colour = letters(state)[run.id]
     points = curve.validation.get(metric, EMPTY)
     x = _validation_x(curve, along(curve, axis))[: len(points)]
     return Curve(run.id, _label(run), letter, colour, point_x=x, point_y=points)

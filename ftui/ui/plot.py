@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ Floats = NDArray[np.float64]
 
 DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.int32)
 """Bit of each dot in a braille character, by row and column of the cell."""
+
+EMA_BLOCK = 64
+"""Values averaged by one matrix product."""
 
 BRAILLE = 0x2800
 UPPER_DOTS, LOWER_DOTS = 0x1B, 0xE4
@@ -105,8 +109,9 @@ def raster(columns: Columns, y0: float, y1: float, height: int) -> NDArray[np.bo
 def braille(pixels: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Dots of each cell as the low byte of a braille character; shape (height / 4, width / 2)."""
     height, width = pixels.shape
-    cells = pixels.reshape(height // 4, 4, width // 2, 2)
-    dots: NDArray[np.int32] = np.einsum("ikjl,kl->ij", cells.astype(np.int32), DOTS)
+    dots = np.zeros((height // 4, width // 2), dtype=np.int32)
+    for (row, column), bit in np.ndenumerate(DOTS):
+        dots |= bit * pixels[row::4, column::2]
     return dots
 
 
@@ -122,24 +127,30 @@ def ema(y: Floats, weight: float) -> Floats:
     count = len(values)
     if not count:
         return y
-    block = 64
-    padded = np.zeros(-(-count // block) * block)
+    padded = np.zeros(-(-count // EMA_BLOCK) * EMA_BLOCK)
     padded[:count] = values
-    steps = np.arange(block)
-    powers = weight ** np.abs(steps[:, None] - steps[None, :])
-    within = (1 - weight) * np.where(steps[:, None] >= steps[None, :], powers, 0.0)
-    blocks = padded.reshape(-1, block) @ within.T
-    carry, decay = 0.0, weight**block
+    within, powers = _ema_block(weight)
+    blocks = padded.reshape(-1, EMA_BLOCK) @ within
+    carry, decay = 0.0, float(powers[-1])
     carried = np.empty(len(blocks))
     for index, end in enumerate(blocks[:, -1].tolist()):
         carried[index] = carry
         carry = carry * decay + end
-    smooth = (blocks + carried[:, None] * weight ** (steps + 1)[None, :]).reshape(-1)[:count]
+    smooth = (blocks + carried[:, None] * powers).reshape(-1)[:count]
     result = np.full(len(y), np.nan)
     early = min(count, int(-40 / math.log(weight)) + 1)  # later the correction is 1 to the last digit
     smooth[:early] /= 1 - weight ** np.arange(1.0, early + 1)
     result[finite] = smooth
     return result
+
+
+@lru_cache(maxsize=8)
+def _ema_block(weight: float) -> tuple[Floats, Floats]:
+    """What each value of a block adds to each average of it, and what is left of the average before the block."""
+    steps = np.arange(EMA_BLOCK)
+    behind = steps[None, :] - steps[:, None]
+    within: Floats = np.where(behind >= 0, (1 - weight) * weight ** np.abs(behind), 0.0)
+    return within, np.power(weight, steps + 1.0)
 
 
 def nice_ticks(low: float, high: float, count: int) -> list[float]:

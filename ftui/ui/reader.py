@@ -23,7 +23,7 @@ from ftui.record.lines import LineReader, NewerSchema, Row
 from ftui.record.rows import MACHINE, MACHINE_SCHEMA, GateRow, read_gates
 from ftui.record.state import Campaign, fold
 from ftui.ui.curves import CurveFollower, RunCurve
-from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, ReadFailed, StateRead
+from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
 
 if TYPE_CHECKING:
     from ftui.machine.sample import Sample
@@ -219,4 +219,5 @@ class Reader(Thread):
                 if self._ended:
                     return
                 self._post(message)
+            self._post(Polled())
             self._wake.wait(POLL_SECONDS)

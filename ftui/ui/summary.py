@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
+from ftui.plan.schema import LOWER_IS_BETTER
 from ftui.record.state import Campaign, Run
 from ftui.ui.curves import RunCurve
 
@@ -69,9 +71,9 @@ class RunSummary:
     total: int
     loss: float | None
     best: float | None
-    """Best validation value of the campaign's metric so far."""
+    """Best validation value so far."""
     last: float | None
-    """Latest validation value of the campaign's metric."""
+    """Latest validation value."""
     eta_seconds: float | None
     heartbeat_at: float | None
 
@@ -80,16 +82,19 @@ class RunSummary:
         return self.update / self.total if self.total else 1.0 if self.status == "completed" else 0.0
 
 
-def summarise_run(state: Campaign, alive: bool, run: Run, curve: RunCurve | None, total: int) -> RunSummary:
-    """What is known about `run`. A run that should run while no supervisor lives is said to be interrupted."""
+def summarise_run(
+    state: Campaign, alive: bool, run: Run, curve: RunCurve | None, total: int, metric: str
+) -> RunSummary:
+    """What is known about `run`, its quality by `metric`. A run that should run while no supervisor lives is said to be
+    interrupted."""
     curve = curve or RunCurve()
     interrupted = run.status == "running" and not alive
     running = run.status == "running" and alive
-    values = curve.validation.get(metric_name(state), np.empty(0))
+    values = curve.validation.get(metric, np.empty(0))
     if run.kind == "baseline" and run.test_metrics:
-        values = np.array([_scalar(run.test_metrics.get(metric_name(state)))])
+        values = np.array([_scalar(run.test_metrics.get(metric))])
     finite = values[np.isfinite(values)]
-    best = None if not len(finite) else float(finite.max() if higher_is_better(state) else finite.min())
+    best = None if not len(finite) else float(finite.max() if higher_is_better(state, metric) else finite.min())
     update = curve.last_update or run.updates
     eta = None
     if running and total and len(curve.seconds):
@@ -112,12 +117,24 @@ def _scalar(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def metric_name(state: Campaign) -> str:
-    return state.plan.hypothesis.metric if state.plan else "macro_f1"
+def validation_metrics(state: Campaign, curves: Iterable[RunCurve]) -> list[str]:
+    """What can be looked at besides the training loss: the hypothesis's metric, then the others that the series have.
+
+    The validation loss is drawn beside the training loss, so it comes only where the hypothesis asks for it or where a
+    validation measures nothing else. Before any validation it is the hypothesis's metric alone; [] without a plan.
+    """
+    asked: list[str] = [state.plan.hypothesis.metric] if state.plan else []
+    there = list(dict.fromkeys(name for curve in curves for name in curve.validation))
+    if not there:
+        return asked
+    names = [name for name in asked if name in there]
+    return names + [name for name in there if name not in (*names, "loss")] or ["loss"]
 
 
-def higher_is_better(state: Campaign) -> bool:
-    return state.plan is None or state.plan.hypothesis.direction == "higher"
+def higher_is_better(state: Campaign, metric: str) -> bool:
+    if state.plan and state.plan.hypothesis.metric == metric:
+        return state.plan.hypothesis.direction == "higher"
+    return metric not in LOWER_IS_BETTER
 
 
 def price(state: Campaign) -> tuple[float, str] | None:

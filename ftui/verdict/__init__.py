@@ -9,8 +9,9 @@ scipy; no torch, no textual, no scikit-learn, so that a copied record is judged 
     guardrails.py   what must not get worse (non-inferiority)
     bootstrap.py    the paired difference between two systems: point, interval, p-value
     multiple.py     several variants tested together (Holm, Bonferroni)
-    metrics.py      accuracy, macro-F1, recall, precision and F1 per category, over many resamples at once
-    predictions.py  one run's answers as arrays; whether two runs answered the same questions
+    metrics.py      metrics as functions of sums over examples, for many resamples at once
+    tasks.py        what each task sums and measures: categories, texts, fields
+    predictions.py  one run's answers as sums; whether two runs answered the same questions
     evidence.py     which runs of a record can be compared, and what is missing
     words.py        sentences
     model.py        the verdict as data

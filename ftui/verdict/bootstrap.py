@@ -20,6 +20,7 @@ A metric of every category (recall, say) pools the seeds' variance over the K ca
 an estimate while eleven such numbers are; ν is then K times larger. Seeds are taken to move the log-odds of all categories
 alike, so a category with the value p gets a share in proportion to (p(1 − p))² (delta method): one that is nearly always
 recognised cannot vary like one that is recognised half the time. What varies more than that still shows in its own draws.
+The same holds for the fields of an extraction.
 With one seed nothing is known about seeds: the interval is about this seed's models, and the report says so.
 """
 
@@ -32,6 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from ftui.plan.schema import LOWER_IS_BETTER, WHOLE
 from ftui.verdict.metrics import Column, Floats, columns, measure
 from ftui.verdict.predictions import Predictions, PredictionsError, require_same_examples
 
@@ -117,11 +119,12 @@ def compare(
         weights = _example_weights(random, min(rows, resamples - start), len(first))
         parts.append(np.stack([measure(variant[s], weights) - measure(reference[s], weights) for s in seeds]))
     resampled = np.concatenate(parts, axis=1)  # (S, B, M)
-    draws, seed_share = _joined(by_seed, resampled, seed_weights, spread, observed.mean(axis=(0, 1)), first.labels)
+    names_of = columns(first.measures)
+    draws, seed_share = _joined(by_seed, resampled, seed_weights, spread, observed.mean(axis=(0, 1)), names_of)
     return Comparison(
         seeds=seeds,
         examples=len(first),
-        index={column: position for position, column in enumerate(columns(first.labels))},
+        index={column: position for position, column in enumerate(names_of)},
         variant=observed[0].mean(axis=0),
         reference=observed[1].mean(axis=0),
         draws=draws,
@@ -136,21 +139,22 @@ def _example_weights(random: np.random.Generator, rows: int, examples: int) -> F
     return np.bincount(cells, minlength=rows * examples).reshape(rows, examples).astype(np.float64)
 
 
-def _families(names: list[Column]) -> list[list[int]]:
-    """Positions of the columns that pool their seeds' variance: those of one metric."""
-    families: dict[str, list[int]] = {}
-    for position, (metric, _) in enumerate(names):
-        families.setdefault(metric, []).append(position)
+def _families(found: list[Column]) -> list[list[int]]:
+    """Positions of the columns that pool their seeds' variance: the slices of one metric. The whole stands alone."""
+    families: dict[tuple[str, bool], list[int]] = {}
+    for position, (metric, part) in enumerate(found):
+        families.setdefault((metric, part == WHOLE), []).append(position)
     return list(families.values())
 
 
 def _joined(
-    by_seed: Floats, resampled: Floats, seed_weights: Floats, spread: Floats, level: Floats, labels: tuple[str, ...]
+    by_seed: Floats, resampled: Floats, seed_weights: Floats, spread: Floats, level: Floats, found: list[Column]
 ) -> tuple[Floats, Floats]:
     """Draws (B, M) over seeds and examples, and the seeds' share (M,) of their variance.
 
     `by_seed` (S, M) are the observed differences, `resampled` (S, B, M) those on resampled examples, `seed_weights` (B, S)
-    the drawn seeds' shares, `spread` (B,) uniform variates for the Student tails, `level` (M,) the metrics' mean values.
+    the drawn seeds' shares, `spread` (B,) uniform variates for the Student tails, `level` (M,) the mean values of the M columns
+    `found`.
     """
     count = by_seed.shape[0]
     over_examples = resampled.mean(axis=0)
@@ -158,9 +162,12 @@ def _joined(
         return over_examples, np.zeros(by_seed.shape[1])
     deviation = np.einsum("bs,sbm->bm", seed_weights, resampled) - over_examples
     interaction = (resampled - over_examples).var(axis=1).sum(axis=0) / (count - 1)
-    excess, movable = by_seed.var(axis=0, ddof=1) - interaction, (level * (1 - level)) ** 2
+    excess = by_seed.var(axis=0, ddof=1) - interaction
+    share_of_one = np.array([metric not in LOWER_IS_BETTER for metric, _ in found])
+    # A loss is no share and has no upper bound; seeds are taken to move its logarithm alike.
+    movable = np.where(share_of_one, (level * (1 - level)) ** 2, level**2)
     of_seeds, freedom = np.zeros_like(excess), np.ones_like(excess)
-    for family in _families(columns(labels)):
+    for family in _families(found):
         if movable[family].any():
             of_seeds[family] = max(0.0, excess[family].sum() / movable[family].sum()) * movable[family] / count
         freedom[family] = len(family) * (count - 1)

@@ -7,6 +7,7 @@ from ftui.plan.variants import BASE, CONTROL
 from ftui.verdict.evidence import Evidence
 from ftui.verdict.model import VariantVerdict, Verdict, Word
 from ftui.verdict.multiple import bonferroni_tail
+from ftui.verdict.tasks import measures_of
 from ftui.verdict.words import listed
 
 
@@ -70,7 +71,7 @@ def no_verdict(plan: Plan, why: str) -> Verdict:
         comparisons=comparisons,
         examples=None,
         resamples=plan.evaluation.resamples,
-        method=method_words(plan, comparisons),
+        method=method_words(plan, comparisons, measures_of(plan, []).meaning),
         variants=[],
         control_guardrails=[],
         missing=[],
@@ -78,8 +79,8 @@ def no_verdict(plan: Plan, why: str) -> Verdict:
     )
 
 
-def method_words(plan: Plan, comparisons: int) -> str:
-    """How the numbers of a verdict are computed, for the report."""
+def method_words(plan: Plan, comparisons: int, meaning: str) -> str:
+    """How the numbers of a verdict are computed, for the report. `meaning` defines the task's metrics."""
     alpha, tail = plan.hypothesis.alpha, bonferroni_tail(plan.hypothesis.alpha, comparisons)
     shared = f"alpha = {alpha:g}"
     if comparisons > 1:
@@ -88,6 +89,5 @@ def method_words(plan: Plan, comparisons: int) -> str:
         "Differences are variant − reference on the same test examples and seeds, mean over the seeds both sides have. "
         "Intervals are percentile intervals of a paired bootstrap over seeds and examples "
         f"({plan.evaluation.resamples:,} resamples) with {100 * tail:.3g} % behind each end: {shared}. "
-        "p-values are one-sided, of no improvement, and Holm-adjusted over the planned comparisons. "
-        "Macro-F1 is the plain mean of F1 over all categories of the data; a category that is never answered counts as 0."
+        f"p-values are one-sided, of no improvement, and Holm-adjusted over the planned comparisons. {meaning}"
     )

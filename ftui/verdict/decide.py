@@ -11,7 +11,7 @@ that applies decides:
     a guardrail is broken                                 not supported   what must not get worse did
     p > alpha                                             inconclusive    neither no improvement nor one of M is excluded
     p ≤ alpha, but g < M                                  inconclusive    better, but perhaps by less than is worth having
-    a guardrail cannot tell                               inconclusive    a loss beyond its tolerance is not excluded
+    a guardrail cannot tell                               inconclusive    worse by more than its tolerance is not excluded
     a seed of the candidate diverged                      inconclusive    its surviving seeds are a favourable selection
     otherwise                                             supported       improvement shown, of the size asked for, at no cost
 
@@ -34,9 +34,9 @@ from ftui.plan.variants import BASE, CONTROL
 from ftui.verdict.bootstrap import Comparison, compare, comparison_entropy
 from ftui.verdict.conclude import candidates, conclude, method_words
 from ftui.verdict.evidence import Evidence, Side
-from ftui.verdict.guardrails import difference_of, judge_guardrails
+from ftui.verdict.guardrails import difference_of, improvement, judge_guardrails
 from ftui.verdict.metrics import support
-from ftui.verdict.model import Difference, GuardrailRow, VariantVerdict, VariantWord, Verdict
+from ftui.verdict.model import Difference, GuardrailRow, VariantVerdict, VariantWord, Verdict, better_sign
 from ftui.verdict.multiple import bonferroni_tail, holm
 from ftui.verdict.predictions import PredictionsError
 from ftui.verdict.words import guardrail_words, listed, numbers, resolve_words
@@ -76,7 +76,7 @@ class _Judge:
     def guardrails(self, name: str, references: tuple[str, ...], tail: float) -> list[GuardrailRow]:
         asked = [g for g in self.plan.guardrails if g.reference in references and g.reference != name]
         against: dict[str, Comparison | str] = {g.reference: self.comparison(name, g.reference) for g in asked}
-        return judge_guardrails(asked, self.evidence.labels, against, tail)
+        return judge_guardrails(asked, self.evidence.measures, against, tail)
 
 
 def decide(plan: Plan, plan_hash: str, evidence: Evidence, openings: int = 1) -> Verdict:
@@ -114,7 +114,7 @@ def decide(plan: Plan, plan_hash: str, evidence: Evidence, openings: int = 1) ->
         comparisons=len(names),
         examples=found[0].examples if found else None,
         resamples=plan.evaluation.resamples,
-        method=method_words(plan, len(names)),
+        method=method_words(plan, len(names), evidence.measures.meaning),
         variants=variants,
         control_guardrails=control,
         missing=[
@@ -176,7 +176,7 @@ def _word(
     """The table of the module, row by row, with the sentence and what would resolve an open question."""
     hypothesis = judge.plan.hypothesis
     metric, least = hypothesis.metric, hypothesis.min_improvement
-    gain, low, high = _gain(found, sign)
+    gain, low, high = improvement(found, sign)
     evidence = numbers(found, adjusted)
     better = "higher" if sign > 0 else "lower"
     share = float(compared.seed_share[compared.index[metric, WHOLE]])
@@ -208,7 +208,7 @@ def _word(
         return "inconclusive", sentence, settle(least - gain)
     if unsure := [row for row in guardrails if row.state == "cannot tell"]:
         cost = listed([guardrail_words(row) for row in unsure])
-        sentence = f"{name} has a {better} {metric} than {hypothesis.reference} {evidence}, but a loss cannot be excluded in {cost}."
+        sentence = f"{name} has a {better} {metric} than {hypothesis.reference} {evidence}, but getting worse is not excluded in {cost}."
         return "inconclusive", sentence, _settle_guardrails(judge, name, unsure)
     if diverged := judge.evidence.sides[name].diverged:
         sentence = (
@@ -227,11 +227,6 @@ def _word(
     return "supported", f"{name} has a {better} {metric} than {hypothesis.reference} {evidence}; {sure}{held}.", None
 
 
-def _gain(found: Difference, sign: int) -> tuple[float, float, float]:
-    """Point, low and high of the improvement: the difference itself, mirrored where lower is better."""
-    return sign * found.point, min(sign * found.low, sign * found.high), max(sign * found.low, sign * found.high)
-
-
 def _settle_guardrails(judge: _Judge, name: str, unsure: list[GuardrailRow]) -> str:
     """What the guardrail that is hardest to settle would need."""
     hardest: tuple[float, str] | None = None
@@ -239,11 +234,11 @@ def _settle_guardrails(judge: _Judge, name: str, unsure: list[GuardrailRow]) -> 
         compared = judge.comparison(name, row.reference)
         if row.difference is None or isinstance(compared, str):
             return row.note
-        needed = abs(row.difference.point + row.tolerance)
+        needed = abs(better_sign(row.metric) * row.difference.point + row.tolerance)
         examples, what = compared.examples, "test examples"
         if row.slice != WHOLE:
             examples = support(next(iter(judge.evidence.sides[name].answers.values())))[row.slice]
-            what = f"test examples of {row.slice}"
+            what = f"test examples of the {judge.evidence.measures.slice_word} {row.slice}"
         share = float(compared.seed_share[compared.index[row.metric, row.slice]])
         words = resolve_words(
             row.difference, needed, examples=examples, seeds=len(compared.seeds), seed_share=share, of_what=what

@@ -8,8 +8,10 @@ from ftui.plan.schema import Plan
 from ftui.plan.variants import BASE, CONTROL
 from ftui.record.layout import CampaignFiles
 from ftui.record.state import Campaign, Run
+from ftui.verdict.metrics import Measures
 from ftui.verdict.model import Missing
 from ftui.verdict.predictions import Predictions, PredictionsError, load_predictions
+from ftui.verdict.tasks import measures_of
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Side:
 class Evidence:
     """Everything the decision looks at."""
 
-    labels: list[str]
+    measures: Measures
     sides: dict[str, Side]
 
 
@@ -54,20 +56,20 @@ def gather(files: CampaignFiles, state: Campaign) -> Evidence:
     """
     if state.plan is None or state.data is None:
         raise ValueError("the campaign has no plan or no data yet")
-    labels = state.data.labels
+    measures = measures_of(state.plan, state.data.labels)
     sides = {name: Side(name) for name in systems(state.plan)}
     for name, side in sides.items():
         for seed in state.plan.evaluation.seeds:
-            answers = _answers(files, planned_run(state, name, seed), labels)
+            answers = _answers(files, planned_run(state, name, seed), measures)
             if isinstance(answers, Predictions):
                 side.answers[seed] = answers
             else:
                 run, status, cause = answers
                 side.missing.append(Missing(run=run, variant=name, seed=seed, status=status, cause=cause))
-    return Evidence(labels, sides)
+    return Evidence(measures, sides)
 
 
-def _answers(files: CampaignFiles, run: Run | None, labels: list[str]) -> Predictions | tuple[str | None, str, str]:
+def _answers(files: CampaignFiles, run: Run | None, measures: Measures) -> Predictions | tuple[str | None, str, str]:
     if run is None:
         return None, "missing", "it was never queued"
     if run.status != "completed":
@@ -75,6 +77,6 @@ def _answers(files: CampaignFiles, run: Run | None, labels: list[str]) -> Predic
     if run.test_metrics is None:
         return run.id, "not evaluated", run.test_cause or "it was not evaluated on the test set"
     try:
-        return load_predictions(files.run(run.id).test_predictions, labels)
+        return load_predictions(files.run(run.id).test_predictions, measures)
     except PredictionsError as error:
         return run.id, "unreadable", str(error)

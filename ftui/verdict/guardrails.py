@@ -1,9 +1,10 @@
 """What must not get worse (H2): non-inferiority of a candidate on each guarded slice.
 
-With d = candidate − reference (every metric here is better when higher), its interval [low, high] and the tolerance t ≥ 0:
+With g = candidate − reference, times −1 for a metric of which less is better (`loss`), its interval [low, high] and the tolerance
+t ≥ 0:
 
-    low ≥ −t             holds          a loss larger than t is excluded
-    high < −t            broken         the loss is larger than t for certain
+    low ≥ −t             holds          worse by more than t is excluded
+    high < −t            broken         it is worse by more than t for certain
     otherwise            cannot tell    the interval contains −t
 
 A candidate passes only when every guardrail holds, so asking many of them does not raise the chance of passing a bad one
@@ -15,42 +16,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ftui.plan.schema import EACH_CATEGORY, Guardrail
+from ftui.plan.schema import EACH_CATEGORY, WHOLE, Guardrail
 from ftui.verdict.bootstrap import Comparison
-from ftui.verdict.model import Difference, GuardrailRow, Hold
+from ftui.verdict.metrics import Measures
+from ftui.verdict.model import Difference, GuardrailRow, Hold, better_sign
 from ftui.verdict.words import signed
 
 CLOSE = 1e-12
 """Rounding of a mean of ratios; a difference of exactly the tolerance is inside it."""
 
 
-def expand(guardrails: Sequence[Guardrail], labels: Sequence[str]) -> list[Guardrail]:
-    """Each guardrail on one slice: "each category" becomes one per category."""
+def expand(guardrails: Sequence[Guardrail], slices: Sequence[str]) -> list[Guardrail]:
+    """Each guardrail on one slice: "each category" becomes one per category or field."""
     expanded: list[Guardrail] = []
     for guardrail in guardrails:
-        slices = labels if guardrail.slice == EACH_CATEGORY else [guardrail.slice]
-        expanded += [guardrail.model_copy(update={"slice": name}) for name in slices]
+        names = slices if guardrail.slice == EACH_CATEGORY and slices else [guardrail.slice]
+        expanded += [guardrail.model_copy(update={"slice": name}) for name in names]
     return expanded
 
 
 def judge_guardrails(
     guardrails: Sequence[Guardrail],
-    labels: Sequence[str],
+    measures: Measures,
     comparisons: Mapping[str, Comparison | str],
     tail: float,
 ) -> list[GuardrailRow]:
     """One row per guardrail and slice. `comparisons` maps each reference to the candidate's comparison with it, or to the
     sentence that says why there is none."""
     rows = []
-    for guardrail in expand(guardrails, labels):
+    for guardrail in expand(guardrails, measures.slices):
         against = comparisons[guardrail.reference]
         if isinstance(against, str):
             rows.append(_row(guardrail, "cannot tell", against))
         elif (guardrail.metric, guardrail.slice) not in against.index:
-            rows.append(_row(guardrail, "cannot tell", f"the data has no category {guardrail.slice!r}"))
+            what = f"{guardrail.metric} was not measured for the {measures.slice_word} {guardrail.slice!r}"
+            if guardrail.slice == WHOLE:
+                what = f"{guardrail.metric} was not measured"
+            rows.append(_row(guardrail, "cannot tell", what))
         else:
             rows.append(_judged(guardrail, against, tail))
     return rows
+
+
+def improvement(found: Difference, sign: int) -> tuple[float, float, float]:
+    """Point, low and high of the improvement: the difference itself, mirrored for `sign` −1, where lower is better."""
+    return sign * found.point, min(sign * found.low, sign * found.high), max(sign * found.low, sign * found.high)
 
 
 def difference_of(comparison: Comparison, metric: str, part: str, tail: float) -> Difference:
@@ -65,20 +75,22 @@ def difference_of(comparison: Comparison, metric: str, part: str, tail: float) -
 
 def _judged(guardrail: Guardrail, comparison: Comparison, tail: float) -> GuardrailRow:
     found = difference_of(comparison, guardrail.metric, guardrail.slice, tail)
+    sign = better_sign(guardrail.metric)
+    _, low, high = improvement(found, sign)
     limit = -guardrail.tolerance
-    if found.low >= limit - CLOSE:
-        state: Hold = "holds"
-        note = "a loss larger than the tolerance is excluded"
-        if found.reference <= guardrail.tolerance:
-            note = f"holds because it cannot fail: {guardrail.reference} itself has {found.reference:.3f}, there is no more to lose"
-    elif found.high < limit - CLOSE:
-        state, note = "broken", "the loss is larger than the tolerance"
+    state: Hold
+    if low >= limit - CLOSE:
+        state, note = "holds", "worse by more than the tolerance is excluded"
+    elif high < limit - CLOSE:
+        state, note = "broken", "it is worse by more than the tolerance"
     else:
-        state, note = (
-            "cannot tell",
-            f"the interval contains {signed(limit)}: a loss of this size is neither shown nor excluded",
-        )
-    return _row(guardrail, state, note, found, list(comparison.seeds))
+        state = "cannot tell"
+        note = f"the interval contains {signed(sign * limit)}: worse by the tolerance is neither shown nor excluded"
+    row = _row(guardrail, state, note, found, list(comparison.seeds))
+    if row.cannot_fail:
+        note = f"holds because it cannot fail: {guardrail.reference} itself has {found.reference:.3f}, there is no more to lose"
+        row = row.model_copy(update={"note": note})
+    return row
 
 
 def _row(

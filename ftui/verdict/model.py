@@ -6,12 +6,19 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ftui.plan.schema import LOWER_IS_BETTER
+
 Word = Literal["supported", "not supported", "inconclusive", "no verdict"]
 """`no verdict`: nothing could be compared (not launched, gates failed, still running, no reference)."""
 
 VariantWord = Literal["supported", "not supported", "inconclusive", "not judged"]
 
 Hold = Literal["holds", "broken", "cannot tell"]
+
+
+def better_sign(metric: str) -> int:
+    """1 where more of a metric is better, −1 where less is."""
+    return -1 if metric in LOWER_IS_BETTER else 1
 
 
 class Part(BaseModel):
@@ -46,6 +53,12 @@ class GuardrailRow(Part):
     seeds: list[int]
     note: str
     """One sentence: why this state, and what it does not say."""
+
+    @property
+    def cannot_fail(self) -> bool:
+        """Whether it holds only because the reference has no more than the tolerance to lose; a loss can always grow."""
+        small = self.difference is not None and self.difference.reference <= self.tolerance
+        return self.state == "holds" and small and better_sign(self.metric) > 0
 
 
 class Missing(Part):

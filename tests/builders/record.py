@@ -3,10 +3,15 @@
 Every example has a difficulty; a run answers it rightly exactly when its skill is above that. Difficulties are spread evenly
 within each category, so that a skill of 0.6 gives a recall of 0.6 in every category, the better of two systems is right wherever
 the worse is, and every difference is known without computing a metric. Wrong answers go to the next category in turn.
+
+The other tasks are made alike: a generation of skill 0.6 has 0.6 exact answers, with a loss of 0.5 where it is right and 2.0 where
+it is wrong; an extraction of skill 0.6 finds each field in 0.6 of the examples and answers something else in the others, which
+are valid JSON but for the hardest tenth. An image classification answers as one of texts does.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +95,40 @@ because = "Larger steps get further."
 change = { "training.learning_rate" = 2e-4 }
 """
 
+TASKS = ("text-classification", "image-classification", "generation", "extraction")
+
+
+def plan_for(task: str) -> str:
+    """`PLAN` for another task: the same story, its own metrics, columns and guardrails."""
+    if task == "text-classification":
+        return PLAN
+    metric, columns, guarded, evaluation = {
+        "image-classification": ("accuracy", 'image = "file", label = "category"', "recall", ""),
+        "generation": ("exact_match", 'prompt = "ask", answer = "say"', "loss", "generation = { max_new_tokens = 8 }"),
+        "extraction": (
+            "field_f1",
+            'text = "text", fields = "booking"',
+            "recall",
+            'format = "booking.json"\ngeneration = { max_new_tokens = 8 }',
+        ),
+    }[task]
+    text = PLAN.replace('metric = "accuracy"', f'metric = "{metric}"')
+    text = text.replace(f'metric = "{metric}"', f'task = "{task}"\nmetric = "{metric}"', 1)
+    text = text.replace('text = "text", label = "category"', columns)
+    text = text.replace("resamples = 500", f"resamples = 500\n{evaluation}")
+    if guarded == "loss":
+        text = text.replace('metric = "recall"\nslice = "each category"', 'metric = "loss"')
+        text = text.replace("no category is given up", "no token is harder to guess")
+    return text
+
+
+FIELDS = ["date", "people", "이름"]
+
+
+def labels_of(task: str) -> list[str]:
+    return {"generation": ["all"], "extraction": FIELDS}.get(task, LABELS)
+
+
 SKILLS = {"base": 0.3, "control": 0.6, "half-rate": 0.5, "double-rate": 0.8}
 """The default story: double-rate gains 0.2 and half-rate loses 0.1 against the control."""
 
@@ -116,6 +155,60 @@ def answers(skill: float | Mapping[str, float], labels: Sequence[str] = LABELS, 
     return rows
 
 
+def texts(skill: float, count: int = len(LABELS) * PER_CATEGORY) -> list[Row]:
+    """Prediction rows of a generation with this skill; targets are 1, 2 or 3 tokens long in turn."""
+    rows = []
+    for i in range(count):
+        right, target = (i + 0.5) / count < skill, f"응답 {i}"
+        row = {"id": f"test-{i:04d}", "category": "all", "target": target, "output": target if right else "no"}
+        rows.append({**row, "correct": right, "loss": 0.5 if right else 2.0, "targets": 1 + i % 3})
+    return rows
+
+
+def objects(
+    skill: float | Mapping[str, float], fields: Sequence[str] = FIELDS, count: int = len(LABELS) * PER_CATEGORY
+) -> list[Row]:
+    """Prediction rows of an extraction with this skill, one for all fields or one for each. Every example wants every field."""
+    rows = []
+    for i in range(count):
+        difficulty = (i + 0.5) / count
+        right = {name: difficulty < (skill if isinstance(skill, float) else skill[name]) for name in fields}
+        wanted, valid = {name: f"{name} {i}" for name in fields}, difficulty < 0.9
+        answered = {name: value if right[name] else "?" for name, value in wanted.items()}
+        rows.append(
+            {
+                "id": f"test-{i:04d}",
+                "category": "all",
+                "target": json.dumps(wanted),
+                "output": json.dumps(answered) if valid else "{",
+                "correct": valid and all(right.values()),
+                "loss": 1.0,
+                "targets": 5,
+                "valid": valid,
+                "required": valid,
+                "fields": {name: [int(valid and right[name]), int(valid), 1] for name in fields},
+            }
+        )
+    return rows
+
+
+def scores(task: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """Metrics as a run's test evaluation leaves them, counted plainly."""
+    right = sum(row["correct"] for row in rows) / len(rows)
+    if task.endswith("classification"):
+        return {"loss": 1.0, "accuracy": right, "categories": {}}
+    targets = sum(row["targets"] for row in rows)
+    metrics: dict[str, Any] = {
+        "loss": sum(row["loss"] * row["targets"] for row in rows) / targets,
+        "exact_match": right,
+    }
+    if task == "extraction":
+        found, given, wanted = (sum(c[k] for row in rows for c in row["fields"].values()) for k in range(3))
+        metrics["field_f1"] = 2 * found / (given + wanted)
+        metrics["valid_json"] = metrics["required_fields"] = sum(row["valid"] for row in rows) / len(rows)
+    return metrics
+
+
 @dataclass
 class Record:
     """A campaign's directory in the making; each method is one stage, in the order of a real campaign."""
@@ -134,6 +227,18 @@ class Record:
     @property
     def plan(self) -> Plan:
         return load_plan(self.root)
+
+    @property
+    def task(self) -> str:
+        return self.plan.hypothesis.task
+
+    def answers(self, skill: Any) -> list[Row]:
+        """What a system with this skill answers to the test set."""
+        if self.task == "generation":
+            return texts(skill)
+        return (
+            objects(skill, self.labels) if self.task == "extraction" else answers(skill, self.labels, self.per_category)
+        )
 
     @property
     def runs(self) -> list[PlannedRun]:
@@ -211,7 +316,7 @@ class Record:
     def end(self, run: PlannedRun, status: str, cause: str | None = None, *, updates: int, attempt: int = 1) -> None:
         """The run's end in its folder and in the journal. A lost run leaves no outcome."""
         if status != "lost":
-            metrics: dict[str, Any] = {"loss": 1.0, "accuracy": 0.5}
+            metrics: dict[str, Any] = {"loss": 1.0, self.plan.hypothesis.metric: 0.5}
             write_outcome(
                 self.files.run(run.id).outcome, status, updates=updates, attempt=attempt, cause=cause, metrics=metrics
             )
@@ -235,8 +340,7 @@ class Record:
                 if update % 10 == 0:
                     metrics = {
                         "loss": 1.5,
-                        "accuracy": 0.5 + run.seed / 1000,
-                        "macro_f1": 0.4,
+                        self.plan.hypothesis.metric: 0.5 + run.seed / 1000,
                         "categories": {"a": {"f1": 1.0}},
                     }
                     writer.write(
@@ -262,15 +366,13 @@ class Record:
         self.journal.append("test-opened", opening=opening, candidates=[run.id for run in candidates], reason=reason)
         for run in candidates:
             skill = skills.get((run.variant, run.seed), skills.get(run.variant))
-            rows = answers(skill, self.labels, self.per_category)
+            rows = self.answers(skill)
             path = self.files.run(run.id).test_predictions
             path.unlink(missing_ok=True)
             with prediction_writer(path) as writer:
                 for row in rows:
                     writer.write(row)
-            accuracy = sum(row["correct"] for row in rows) / len(rows)
-            metrics = {"loss": 1.0, "accuracy": accuracy, "categories": {}}
-            self.journal.append("test-ended", run=run.id, metrics=metrics, cause=None)
+            self.journal.append("test-ended", run=run.id, metrics=scores(self.task, rows), cause=None)
 
     def export(self, run_id: str, verified: bool | None = True, cause: str | None = None) -> None:
         self.journal.append("phase", phase="export")
@@ -320,6 +422,11 @@ def closed(
     record.export(record.run_id("double-rate", 18))
     record.close()
     return record
+
+
+def of_task(root: Path, task: str, skills: Mapping[str, Any] = SKILLS) -> Record:
+    """A whole campaign of another task in which nothing went wrong."""
+    return closed(root, skills, plan_for(task), labels_of(task))
 
 
 def diverged(root: Path, seeds: Sequence[int] = (17, 18)) -> Record:

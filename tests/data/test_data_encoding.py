@@ -12,6 +12,7 @@ import pytest
 
 from ftui.data.base import find_base
 from ftui.data.encode import EncodedSplit, encode_splits
+from ftui.data.encoders import TextEncoder
 from ftui.data.findings import DataError
 from ftui.data.prepare import prepare, trainings
 from ftui.data.tokenizer import TokenizerError, load_tokenizer
@@ -62,7 +63,9 @@ def test_encoded_examples_come_back_as_written(build, tiny_model: Path, words: l
         (root / "data" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in given))
     files = CampaignFiles(root)
     version = prepare(plan, files, tiny_model)
-    encoded = encode_splits(files.data_version(version.hash), version.labels, load_tokenizer(tiny_model), plan.training)
+    encoded = encode_splits(
+        files.data_version(version.hash), TextEncoder(version.labels, load_tokenizer(tiny_model), plan.training)
+    )
     for name, split in encoded.splits.items():
         assert len(split) == 9 and split.lengths.tolist() == [5] * 9
         example = split.row(3)
@@ -142,7 +145,9 @@ def test_cut_examples_keep_their_special_tokens_and_the_loss_is_counted(
     plan, root = build({"train.jsonl": given}, training={"max_length": 5, "truncation": "cut"})
     files = CampaignFiles(root)
     version = prepare(plan, files, tiny_model)
-    encoded = encode_splits(files.data_version(version.hash), version.labels, load_tokenizer(tiny_model), plan.training)
+    encoded = encode_splits(
+        files.data_version(version.hash), TextEncoder(version.labels, load_tokenizer(tiny_model), plan.training)
+    )
     a, b, c = (words.index(w) for w in "abc")
     assert encoded.splits["train"].row(3).input_ids == [2, a, b, c, 3]
     assert encoded.splits["train"].lengths.max() == 5
@@ -165,11 +170,11 @@ def test_killed_writer_leaves_no_half_cache(build, tiny_model: Path) -> None:
     plan, root = build()
     files = CampaignFiles(root)
     script = (
-        "import os, sys; from pathlib import Path; import ftui.data.encode as e;"
+        "import os, sys; from pathlib import Path; import ftui.data.encode as e; from ftui.data.encoders import TextEncoder;"
         "from ftui.data.tokenizer import load_tokenizer; from ftui.plan.schema import Training;"
         "e.replace_json = lambda *_: os.kill(os.getpid(), 9);"
-        "e.encode_splits(Path(sys.argv[1]), ['a', 'b'], load_tokenizer(Path(sys.argv[2])),"
-        " Training(micro_batch=1, amount=1, learning_rate=1))"
+        "e.encode_splits(Path(sys.argv[1]), TextEncoder(['a', 'b'], load_tokenizer(Path(sys.argv[2])),"
+        " Training(micro_batch=1, amount=1, learning_rate=1)))"
     )
     version = prepare(plan, files)
     folder = files.data_version(version.hash)
@@ -177,7 +182,8 @@ def test_killed_writer_leaves_no_half_cache(build, tiny_model: Path) -> None:
     assert done.returncode == -9
     assert [p.suffix for p in (folder / "encoded").iterdir()] == [".tmp"]
     training = Training(micro_batch=1, amount=1, learning_rate=1)
-    assert len(encode_splits(folder, version.labels, load_tokenizer(tiny_model), training).splits["train"]) == 8
+    encoder = TextEncoder(version.labels, load_tokenizer(tiny_model), training)
+    assert len(encode_splits(folder, encoder).splits["train"]) == 8
     assert len(list((folder / "encoded").iterdir())) == 1
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from ftui.data.findings import SHOWN, Finding
 from ftui.data.prepare import check_data
-from ftui.data.records import LONGEST
-from ftui.data.rows import Row, read_rows
+from ftui.data.records import LONGEST, read_records
+from ftui.data.rows import Row, class_row
 from ftui.plan.schema import Columns
 
 GOOD = b'{"text": "fine", "label": "a"}\n'
@@ -20,7 +20,12 @@ TWO = b'{"text": "also fine", "label": "b"}\n'
 def read(tmp_path: Path, name: str, content: bytes, columns: Columns | None = None, unit: str | None = None):
     path = tmp_path / name
     path.write_bytes(content)
-    items = list(read_rows(path, f"data/{name}", columns or Columns(), unit))
+    items: list[Row | Finding] = []
+    for record in read_records(path, f"data/{name}"):
+        found = (
+            [record] if isinstance(record, Finding) else class_row(f"data/{name}", *record, columns or Columns(), unit)
+        )
+        items.extend(found)
     return [i for i in items if isinstance(i, Row)], [i for i in items if isinstance(i, Finding)]
 
 

@@ -384,3 +384,52 @@ def test_a_killed_app_leaves_training_and_record_alone(campaign: CampaignFiles) 
     until(lambda: updates(campaign, CONTROL) > seen, "training goes on")
     os.close(leader)
     assert control_finished(campaign).runs[CONTROL].attempts[-1].status == "completed"
+
+
+def test_runs_of_two_processes_side_by_side_lose_one_are_stopped_and_end_complete(
+    model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
+) -> None:
+    """Two runs of two processes at once (K17); one worker killed (K19); the campaign stopped (K18), and continued."""
+    changes = LONG | {"training__amount": 250}
+    machine = {"backend": "cpu", "slots": 4, "processes": 2, "strategy": "ddp"}
+    files = tiny_campaign(tmp_path / "c", model, machine=machine, **changes)
+    cleanup.append(files)
+    start(files)
+    run = until(lambda: running_run(files), "a run is under way")
+    until(lambda: len([r for r in state_of(files).runs_of("running") if updates(files, r.id)]) == 2, "both train")
+    launcher = psutil.Process(state_of(files).runs[run].attempts[-1].pid or 0)
+    second = next(p for p in launcher.children() if p.environ().get("RANK") == "1")
+    second.kill()
+    until(lambda: len(state_of(files).runs[run].attempts) == 2, "the run is started again")
+    lost = state_of(files).runs[run].attempts[0]
+    assert (lost.status, lost.cause) == (
+        "lost",
+        "process 2 of 2 was killed by SIGKILL, by hand or because memory ran out",
+    )
+    assert lost.placement["device"].count("cpu place") == 2
+    resumed_from = state_of(files).runs[run].attempts[1].resumed_from or 0
+    until(lambda: updates(files, run) > resumed_from + 20, "it trains again")
+    request_stop(files, None, "cli")
+    state = finish(files)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if str(files.root) in " ".join(p.info["cmdline"] or [])]
+    assert state.runs[run].status == "stopped"
+    assert "asked to stop after update" in str(state.runs[run].cause)
+    start(files)
+    state = finish(files)
+    assert state.closed and not state.faults, [row for row in state.events if row["event"] == "fault"]
+    assert {r.status for r in state.runs.values()} == {"completed"}
+    assert all(r.test_metrics for r in state.runs.values())
+    assert [row["update"] for row in curve(files, run) if row["k"] == "update"] == list(range(1, 251))
+    assert [export.verified for export in state.exports] == [True]
+
+
+def test_the_number_of_processes_is_no_amendment(model: Path, tmp_path: Path) -> None:
+    from ftui.engine.amend import PlanChanged, check_amendment
+    from ftui.plan.load import load_plan
+
+    plan = load_plan(tiny_campaign(tmp_path / "c", model).root)
+    two = plan.model_copy(update={"machine": plan.machine.model_copy(update={"processes": 2, "strategy": "ddp"})})
+    more = plan.model_copy(update={"machine": plan.machine.model_copy(update={"slots": 3})})
+    assert check_amendment(plan, more) == ["machine.slots"]
+    with pytest.raises(PlanChanged, match=r"changed after the launch in machine.processes, machine.strategy"):
+        check_amendment(plan, two)

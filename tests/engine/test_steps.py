@@ -132,6 +132,19 @@ def test_nothing_trains_before_the_baseline_is_known() -> None:
     assert story.steps(free_places=9, live=frozenset({f"run:{BASES[1]}"})) == []
 
 
+def test_a_run_of_two_processes_takes_two_places() -> None:
+    machine = PLAN.machine.model_copy(update={"processes": 2, "strategy": "ddp"})
+    two = PLAN.model_copy(update={"machine": machine})
+    story = Story().ready().ended(*BASES)
+
+    def steps(free: int) -> list[Any]:
+        return next_steps(story.state, two, Situation(now=story.clock, free_places=free, data_checked=True))
+
+    assert steps(1) == []
+    assert len(steps(3)) == 1
+    assert len(steps(4)) == 2
+
+
 def test_runs_start_in_queue_order_on_free_places_only() -> None:
     story = Story().ready().ended(*BASES)
     assert story.steps() == [StartRun(run, "experiment") for run in CONTROLS]

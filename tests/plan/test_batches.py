@@ -49,6 +49,17 @@ def test_what_is_held_decides_the_rest(hold: str, amount: int, updates: int, exa
     assert (arithmetic.updates, arithmetic.examples) == (updates, examples)
 
 
+@pytest.mark.parametrize(("amount", "updates"), [(64_000, 200), (32_000, 100), (3_300, 10), (1, 1), (128_000, 400)])
+def test_held_tokens_are_reached_to_the_nearest_update(amount: int, updates: int) -> None:
+    """20 targets per example: 64,000 in an epoch, 320 in an update of 16."""
+    arithmetic = batches(training(hold="tokens", amount=amount), 3200, train_targets=64_000)
+    assert (arithmetic.updates, arithmetic.tokens) == (updates, amount)
+
+
+def test_a_classification_has_one_target_per_example() -> None:
+    assert batches(training(hold="tokens", amount=3200), 3200).updates == 200
+
+
 def test_no_examples_is_an_error() -> None:
     with pytest.raises(ValueError, match="no training examples"):
         batches(training(), 0)

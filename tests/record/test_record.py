@@ -108,6 +108,26 @@ def test_a_metric_that_appears_late_has_gaps_before_it() -> None:
     assert len(curve.validation["f1"]) == 2 and curve.validation["f1"][1] == 0.9
 
 
+def test_metrics_of_only_some_validations_stay_at_their_updates_and_tables_stay_out() -> None:
+    curve = Curve()
+    for update, metrics in (
+        (1, {"exact_match": 0.1}),
+        (2, {"loss": 1.0}),
+        (3, {"exact_match": 0.3, "categories": {"a": {}}}),
+    ):
+        curve.add([{"k": "validation", "update": update, "metrics": metrics}])
+    first, second, third = curve.validation["exact_match"]
+    assert (first, third) == (0.1, 0.3) and second != second  # not a number where none was measured
+    assert curve.validation.keys() == {"exact_match", "loss"}
+
+
+def test_a_report_that_delivers_nothing_folds(tmp_path: Path) -> None:
+    journal_of_a_resumed_run(tmp_path / "journal.jsonl")
+    Journal(tmp_path / "journal.jsonl", "supervisor").append("report", verdict="no verdict", sentence="No verdict.")
+    state = fold(read_journal(tmp_path / "journal.jsonl"))
+    assert (state.verdict, state.deliver) == ("no verdict", None)
+
+
 def test_requests_come_in_order_and_a_broken_one_is_named(tmp_path: Path) -> None:
     first = put_request(tmp_path, "stop-run", run="r001-base-s17", by="app")
     second = put_request(tmp_path, "stop-campaign", by="cli")

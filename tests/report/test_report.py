@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from ftui.plan.schema import WHOLE_METRICS
 from ftui.record.journal import Journal
 from ftui.record.layout import CampaignFiles
+from ftui.record.rows import prediction_writer
 from ftui.report.build import ReportError, build_report, load_report
 from ftui.report.markdown import escaped, to_markdown
 from ftui.report.model import Report
@@ -85,7 +87,7 @@ def test_closed_campaign_shows_its_evidence(tmp_path: Path) -> None:
     assert {name: s.metrics["accuracy"].mean for name, s in test.items()} == pytest.approx(SKILLS)
     assert test["double-rate"].gain_over_base["accuracy"].mean == pytest.approx(SKILLS["double-rate"] - SKILLS["base"])
     assert test["base"].metrics["accuracy"].by_seed.keys() == {"17", "18"}
-    recall = {(row.system, row.category): row.recall.mean for row in report.categories}
+    recall = {(row.system, row.slice): row.metrics["recall"].mean for row in report.slices}
     assert recall == {(system, label): pytest.approx(skill) for system, skill in SKILLS.items() for label in LABELS}
     control = next(row for row in report.confusions if (row.system, row.category) == ("control", LABELS[0]))
     assert (control.wrong, control.of, control.taken_for) == (80, 200, [(LABELS[1], 80)])  # 40 of 100, in two seeds
@@ -231,6 +233,96 @@ def test_category_nobody_recognises_is_a_limit(tmp_path: Path) -> None:
     blind = {name: {LABELS[0]: skill, LABELS[1]: skill, LABELS[2]: 0.0} for name, skill in SKILLS.items()}
     report = build_report(builders.closed(tmp_path / "c", blind).files)
     assert any(limit.startswith("pengembalian dana: recall is 0 in every trained run") for limit in report.limits)
+
+
+@pytest.mark.parametrize("task", builders.TASKS)
+def test_every_task_is_reported_in_its_own_words(tmp_path: Path, task: str) -> None:
+    record = builders.of_task(tmp_path / "c", task)
+    report = write_report(record.files)
+    assert load_report(record.files) == report
+    metric = record.plan.hypothesis.metric
+    assert (report.verdict.word, report.verdict.metric, report.verdict.choice) == ("supported", metric, "double-rate")
+    test = {s.system: s.metrics for s in report.systems if s.split == "test"}
+    assert next(iter(test["base"])) == WHOLE_METRICS[task][0], "the task's own metrics come first"
+    # Of an extraction, 0.9 are valid and so 0.9 of the fields answered: F1 = 2 · skill / (1 + 0.9).
+    expected = {n: 2 * skill / 1.9 if task == "extraction" else skill for n, skill in SKILLS.items()}
+    assert {name: metrics[metric].mean for name, metrics in test.items()} == pytest.approx(expected, abs=0.002)
+    assert (report.slice_word, bool(report.confusions)) == (
+        "field" if task == "extraction" else "category",
+        task.endswith("classification"),
+    )
+    assert {row.slice for row in report.slices} == {
+        "extraction": set(builders.FIELDS),
+        "generation": set(),  # one category is the whole
+    }.get(task, set(LABELS))
+    text = to_markdown(report)
+    loader = {"text": "SequenceClassification", "image": "ImageClassification"}.get(task.split("-")[0], "CausalLM")
+    assert f"base = AutoModelFor{loader}.from_pretrained(" in text
+    assert ("AutoImageProcessor" in text, "AutoTokenizer" in text) == (task[0] == "i", task[0] != "i")
+    if not task.endswith("classification"):
+        foreign = ("accuracy", "macro", "labels.json", "taken for", "num_labels")
+        story = text.replace(record.plan.hypothesis.statement, "").replace(escaped(report.statement), "")
+        assert [word for word in foreign if word in story] == []
+    if task == "extraction":
+        assert "Per field, on the test set" in text and "Fields: date, people, 이름" in text
+
+
+def test_a_generation_of_several_categories_shows_each(tmp_path: Path) -> None:
+    record = builders.of_task(tmp_path / "c", "generation")
+    state = [json.loads(line) for line in record.files.journal.read_text(encoding="utf-8").splitlines()]
+    for row in state:
+        if row.get("event") == "data-ready":
+            row["data"]["labels"] = ["even", "odd", "rare"]
+    record.files.journal.write_text("".join(json.dumps(row) + "\n" for row in state), encoding="utf-8")
+    for run in record.runs:
+        path = record.files.run(run.id).test_predictions
+        rows = builders.texts(SKILLS[run.variant])
+        path.unlink()
+        with prediction_writer(path) as writer:
+            for i, row in enumerate(rows):
+                writer.write({**row, "category": ("even", "odd")[i % 2]})
+    report = build_report(record.files)
+    # Every other of 300 difficulties, evenly spread: 0.6 of them are answered rightly in each category, too.
+    found = {(r.system, r.slice): (r.examples, r.metrics["exact_match"].mean) for r in report.slices}
+    assert found["control", "odd"] == (150, pytest.approx(0.6, abs=0.01))
+    assert "exact_match: of the examples of a category" in to_text(report).lower()
+    assert any(limit.startswith("rare: the test set has no example of this category") for limit in report.limits)
+
+
+def test_a_field_no_run_finds_and_answers_that_never_parse_are_limits(tmp_path: Path) -> None:
+    blind = {name: {"date": skill, "people": skill, "이름": 0.0} for name, skill in SKILLS.items()}
+    limits = build_report(builders.of_task(tmp_path / "c", "extraction", blind).files).limits
+    assert "이름: recall is 0 in every trained run; no system here finds this field." in limits
+    assert "exact_match is 0 in every trained run: no output equals its target." in limits
+    assert not any(limit.startswith("valid_json") for limit in limits)
+
+
+def test_seed_is_chosen_by_the_loss_where_validation_writes_no_answers(tmp_path: Path) -> None:
+    record = builders.of_task(tmp_path / "c", "generation")
+    for run in record.runs:
+        path = record.files.run(run.id).series
+        if path.exists():
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            for row in rows:
+                if row.get("k") == "validation":
+                    row["metrics"] = {"loss": 1.5 + run.seed / 100}
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    report = build_report(record.files)
+    assert report.deliver == record.run_id("double-rate", 17)  # the lower loss, by construction
+    assert "the best by loss on validation" in report.deliver_because
+
+
+def test_gates_of_a_later_version_are_shown(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    path = record.files.gates("g001").rows
+    row = json.loads(path.read_text(encoding="utf-8").splitlines()[1])
+    row |= {"gate": "weights on the moon", "facts": {"base_sha256": "00" * 32, "nested": {"a": [1, None]}}}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    report = build_report(record.files)
+    assert report.gates[0].rows[-1].gate == "weights on the moon"
+    assert report.model.found["base_sha256"] == "5a" * 32, "only the load gate says what was loaded"
+    assert "weights on the moon" in to_markdown(report)
 
 
 def test_spikes_survive_thinning() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +15,9 @@ from ftui.record.layout import RunFiles
 from ftui.record.lines import Row, number
 from ftui.record.rows import read_outcome, read_predictions
 from ftui.record.series import CLOCK_FIELDS, read_series
-from tests.builders.processes import module, start_module, until
+from tests.builders.processes import start_module, until
 from tests.builders.tiny import frozen_run, tiny_campaign
+from tests.builders.warm import Warm
 
 LONG = {"training__amount": 150, "training__checkpoint_every": 20, "training__validate_every": 50}
 """Long enough to be interrupted in the middle; more than six epochs of 96 examples in updates of 4."""
@@ -26,17 +28,36 @@ def curve(run: RunFiles) -> list[Row]:
     return [{k: v for k, v in row.items() if k not in (*CLOCK_FIELDS, "bytes")} for row in read_series(run.series)]
 
 
-def train(run: RunFiles) -> Any:
-    return module("ftui.train", "train", run.root)
+@dataclass(frozen=True)
+class Answer:
+    """How a training process ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+
+
+Train = Callable[[RunFiles], Answer]
+
+
+@pytest.fixture(scope="session")
+def train(warm: Warm) -> Train:
+    """Run the training process of a run to its end."""
+
+    def to_its_end(run: RunFiles) -> Answer:
+        before = run.log.stat().st_size if run.log.exists() else 0
+        (code,) = warm.train(run.root)
+        return Answer(code, run.log.read_text()[before:])
+
+    return to_its_end
 
 
 @pytest.fixture(scope="module")
-def reference(model: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+def reference(model: Path, train: Train, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
     """A run that was never interrupted."""
     files = tiny_campaign(tmp_path_factory.mktemp("reference") / "c", model, **LONG)
     run, _ = frozen_run(files)
     answer = train(run)
-    assert answer.returncode == 0, answer.stderr
+    assert answer.returncode == 0, answer.stdout
     return run
 
 
@@ -57,14 +78,14 @@ def updates_in(run: RunFiles) -> int:
     return max((row["update"] for row in read_series(run.series) if row["k"] == "update"), default=0)
 
 
-def test_a_repeated_run_is_identical(reference: RunFiles, again: RunFiles) -> None:
+def test_a_repeated_run_is_identical(reference: RunFiles, again: RunFiles, train: Train) -> None:
     assert train(again).returncode == 0
     assert curve(again) == curve(reference)
     for name in ("validation-00000050.jsonl", "validation-00000150.jsonl"):
         assert read_predictions(again.predictions / name) == read_predictions(reference.predictions / name)
 
 
-def test_a_killed_run_continues_as_if_nothing_had_happened(reference: RunFiles, again: RunFiles) -> None:
+def test_a_killed_run_continues_as_if_nothing_had_happened(reference: RunFiles, again: RunFiles, train: Train) -> None:
     process = start_module("ftui.train", "train", again.root)
     until(lambda: updates_in(again) >= 45, "the run passes its second checkpoint")
     process.send_signal(signal.SIGKILL)
@@ -78,7 +99,9 @@ def test_a_killed_run_continues_as_if_nothing_had_happened(reference: RunFiles, 
     )
 
 
-def test_sigterm_finishes_the_update_writes_a_checkpoint_and_exits_75(reference: RunFiles, again: RunFiles) -> None:
+def test_sigterm_finishes_the_update_writes_a_checkpoint_and_exits_75(
+    reference: RunFiles, again: RunFiles, train: Train
+) -> None:
     process = start_module("ftui.train", "train", again.root)
     until(lambda: updates_in(again) >= 25, "the run is under way")
     process.send_signal(signal.SIGTERM)
@@ -92,7 +115,7 @@ def test_sigterm_finishes_the_update_writes_a_checkpoint_and_exits_75(reference:
     assert of_updates == [row for row in curve(reference) if row["k"] != "checkpoint"]
 
 
-def test_a_half_written_checkpoint_is_passed_over_and_named(reference: RunFiles, again: RunFiles) -> None:
+def test_a_half_written_checkpoint_is_passed_over_and_named(reference: RunFiles, again: RunFiles, train: Train) -> None:
     process = start_module("ftui.train", "train", again.root)
     until(lambda: (again.checkpoints / "step-00000060" / "manifest.json").exists(), "three checkpoints")
     process.send_signal(signal.SIGKILL)
@@ -109,7 +132,10 @@ def test_a_half_written_checkpoint_is_passed_over_and_named(reference: RunFiles,
 
 def test_only_the_planned_checkpoints_are_kept_and_hold_the_trained_parameters_alone(reference: RunFiles) -> None:
     kept = sorted(p.name for p in reference.checkpoints.iterdir())
-    assert kept == ["step-00000140", "step-00000150"]
+    state = json.loads((reference.checkpoints / "step-00000150" / "state.json").read_text())
+    best = state["rules"]["best_update"]
+    assert best in (50, 100, 150)
+    assert kept == sorted({f"step-{best:08d}", "step-00000140", "step-00000150"})
     from safetensors import safe_open
 
     with safe_open(reference.checkpoints / kept[-1] / "model.safetensors", "pt") as file:
@@ -118,7 +144,9 @@ def test_only_the_planned_checkpoints_are_kept_and_hold_the_trained_parameters_a
     assert not list(reference.root.rglob("*.bin")) and not list(reference.root.rglob("*.pt"))
 
 
-def test_a_diverging_run_ends_with_its_cause_and_keeps_the_non_finite_loss(model: Path, tmp_path: Path) -> None:
+def test_a_diverging_run_ends_with_its_cause_and_keeps_the_non_finite_loss(
+    model: Path, tmp_path: Path, train: Train
+) -> None:
     files = tiny_campaign(
         tmp_path / "c", model, training__learning_rate=1e30, training__max_grad_norm=1e9, training__warmup=0
     )
@@ -127,13 +155,13 @@ def test_a_diverging_run_ends_with_its_cause_and_keeps_the_non_finite_loss(model
     outcome = read_outcome(run.outcome)
     assert outcome is not None and outcome.status == "diverged"
     last = read_series(run.series)[-1]
-    assert last["update"] == outcome.updates and not last["stepped"]
+    assert last["update"] == outcome.updates and last["skipped"] == "non-finite loss or gradient"
     assert number(last["loss"]) != number(last["loss"])
     assert f"became nan at update {outcome.updates}" in str(outcome.cause)
     assert not any(p.name > f"step-{outcome.updates - 1:08d}" for p in run.checkpoints.glob("step-*"))
 
 
-def test_patience_ends_a_run_early_and_says_so(model: Path, tmp_path: Path) -> None:
+def test_patience_ends_a_run_early_and_says_so(model: Path, tmp_path: Path, train: Train) -> None:
     files = tiny_campaign(
         tmp_path / "c", model, training__learning_rate=1e-12, training__warmup=0, training__validate_every=2,
         training__stop={"patience": 2},
@@ -160,7 +188,7 @@ def test_patience_ends_a_run_early_and_says_so(model: Path, tmp_path: Path) -> N
     ],
 )
 def test_a_method_that_does_not_fit_the_model_is_refused_with_what_exists(
-    model: Path, tmp_path: Path, change: dict[str, object], sentence: str
+    model: Path, tmp_path: Path, change: dict[str, object], sentence: str, train: Train
 ) -> None:
     run, _ = frozen_run(tiny_campaign(tmp_path / "c", model, **change))
     answer = train(run)
@@ -171,7 +199,9 @@ def test_a_method_that_does_not_fit_the_model_is_refused_with_what_exists(
     assert answer.stdout.splitlines()[-1] == f"ftui: {outcome.cause}"
 
 
-def test_the_baseline_is_the_state_every_run_starts_from(reference: RunFiles, model: Path, tmp_path: Path) -> None:
+def test_the_baseline_is_the_state_every_run_starts_from(
+    reference: RunFiles, model: Path, tmp_path: Path, train: Train
+) -> None:
     files = tiny_campaign(tmp_path / "c", model, **LONG)
     run, settings = frozen_run(files, "base")
     assert train(run).returncode == 0
@@ -182,7 +212,7 @@ def test_the_baseline_is_the_state_every_run_starts_from(reference: RunFiles, mo
     assert (run.checkpoints / "step-00000000" / "model.safetensors").is_file()
 
 
-def test_full_fine_tuning_moves_the_base_and_learns(model: Path, tmp_path: Path) -> None:
+def test_full_fine_tuning_moves_the_base_and_learns(model: Path, tmp_path: Path, train: Train) -> None:
     files = tiny_campaign(
         tmp_path / "c", model, method={"kind": "full"}, training__amount=120, training__learning_rate=3e-3,
         training__validate_every=60, training__checkpoint_every=60,
@@ -198,3 +228,36 @@ def test_the_environment_of_a_run_is_recorded(reference: RunFiles) -> None:
     content = json.loads(reference.environment.read_text())
     assert content["versions"]["torch"].startswith("2.")
     assert {"transformers", "peft", "accelerate", "python"} <= content["versions"].keys()
+
+
+def test_hours_that_are_up_end_a_run_with_a_checkpoint(model: Path, tmp_path: Path, train: Train) -> None:
+    run, _ = frozen_run(tiny_campaign(tmp_path / "c", model, training__stop={"max_hours": 1e-9}))
+    assert train(run).returncode == 75
+    outcome = read_outcome(run.outcome)
+    assert outcome is not None and (outcome.status, outcome.updates) == ("stopped", 1)
+    assert outcome.cause == "training.stop.max_hours = 1e-09 was reached at update 1"
+    assert (run.checkpoints / "step-00000001" / "manifest.json").is_file()
+
+
+def test_fp16_is_refused_on_a_cpu_and_bf16_is_not_fp32(
+    reference: RunFiles, model: Path, tmp_path: Path, train: Train
+) -> None:
+    run, _ = frozen_run(tiny_campaign(tmp_path / "fp16", model, training__precision="fp16"))
+    assert train(run).returncode == 70
+    outcome = read_outcome(run.outcome)
+    assert outcome is not None
+    assert outcome.cause == 'training.precision = "fp16" needs a GPU; on a CPU choose "bf16" or "fp32"'
+    half, _ = frozen_run(tiny_campaign(tmp_path / "bf16", model, training__precision="bf16", **LONG))
+    assert train(half).returncode == 0
+    first, full = read_series(half.series)[0], read_series(reference.series)[0]
+    assert first["loss"] != full["loss"]
+    assert first["loss"] == pytest.approx(full["loss"], rel=0.01)
+
+
+def test_updates_record_their_speed_and_validations_the_memory(reference: RunFiles) -> None:
+    rows = read_series(reference.series)
+    for row in rows:
+        if row["k"] == "update":
+            assert row["tokens_per_second"] == pytest.approx(row["tokens"] / row["seconds"], rel=0.05)
+        elif row["k"] == "validation":
+            assert 100 << 20 < row["memory"]["host"] < 4 << 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.widgets.line_chart import LineChart
 from ftui.ui.widgets.log import LogPanel
 from ftui.ui.widgets.runs import RunsPanel
-from tests.builders.campaign import Built, append_series, build_campaign, series_rows, supervised
+from tests.builders.campaign import Built, append_series, build_campaign, metrics_at, series_rows, supervised
 from tests.ui.seen import inside, lines, text, until
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -54,6 +55,7 @@ def running(tmp_path: Path) -> Built:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_running_campaign_is_readable_at_every_size(running: Built, size: tuple[int, int]) -> None:
+    on_it = next(run for run in running.runs if run.id == running.running[0])
     with supervised(running.files):
         async with monitor(running.files, size) as pilot:
             shown = lines(pilot.app)
@@ -62,10 +64,10 @@ async def test_a_running_campaign_is_readable_at_every_size(running: Built, size
             assert "three-learning-rates  running  experiment" in shown[0]
             assert "ends in 2 d 23 h" in shown[0]
             for word in (
-                "r005-half-rate-s17",
+                running.running[0],
                 "running",
                 "120/200",
-                "0.2839",
+                f"{metrics_at(on_it, 100)['macro_f1']:.4f}",
                 "macro_f1",
                 "2 Loss",
                 "updates",
@@ -100,7 +102,7 @@ async def test_on_a_small_terminal_every_panel_is_one_key_away(running: Built) -
             await until(
                 pilot, lambda words=words: all(word in text(pilot.app) for word in words), f"panel {key}: {words}"
             )
-            assert "r005-half-rate-s17" in text(pilot.app), "the runs stay in view"
+            assert running.running[0] in text(pilot.app), "the runs stay in view"
 
 
 async def test_tab_walks_through_all_six_panels_and_back_to_the_first(running: Built) -> None:
@@ -204,12 +206,44 @@ async def test_m_shows_the_validation_metric_with_letters_as_points(running: Bui
         assert all(letter in drawn for letter in "BCD")
 
 
+async def test_m_walks_through_every_metric_the_series_have(running: Built) -> None:
+    async with monitor(running.files) as pilot:
+        seen = []
+        for _ in range(3):
+            await pilot.press("m")
+            await pilot.pause()
+            seen.append(str(chart_of(pilot).border_title))
+        assert seen == [
+            "2 Validation macro_f1",
+            "2 Validation accuracy",
+            "2 Loss",
+        ]  # the hypothesis's metric comes first
+
+
+async def test_a_series_without_the_hypothesis_metric_shows_what_it_has(tmp_path: Path) -> None:
+    """A generation whose validations write no answers: only the loss is known before the test."""
+    built = build_campaign(tmp_path, "running", updates=40)
+    for run in built.runs:
+        path = built.files.run(run.id).series
+        if path.exists():
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            for row in rows:
+                if row.get("k") == "validation":
+                    row["metrics"] = {"loss": 3.25 if row["update"] == 50 else 1.75}
+            replace_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    with supervised(built.files):
+        async with monitor(built.files, (200, 60)) as pilot:
+            assert "Validation loss" in text(pilot.app) and "best, last: loss" in text(pilot.app)
+            ended = next(line for line in lines(pilot.app) if built.runs[4].id in line and "completed" in line)
+            assert "1.7500" in ended and "3.2500" not in ended  # of a loss, the lowest is the best
+
+
 async def test_only_marked_runs_are_drawn_until_the_last_mark_is_gone(running: Built) -> None:
     async with monitor(running.files) as pilot:
         assert len(chart_of(pilot).curves) == 4
         await pilot.press("space")
         await pilot.pause()
-        assert [curve.key for curve in chart_of(pilot).curves] == ["r005-half-rate-s17"]
+        assert [curve.key for curve in chart_of(pilot).curves] == [running.running[0]]
         await pilot.press("space")
         await pilot.pause()
         assert len(chart_of(pilot).curves) == 4

@@ -12,6 +12,7 @@ from ftui.plan.schema import WHOLE
 from ftui.verdict.bootstrap import compare, comparison_entropy
 from ftui.verdict.multiple import bonferroni_tail, holm
 from ftui.verdict.predictions import Predictions, PredictionsError
+from tests.builders.predictions import classified
 
 LABELS = ("a", "b", "c", "d")
 ACCURACY, MACRO = ("accuracy", WHOLE), ("macro_f1", WHOLE)
@@ -21,7 +22,7 @@ def answered(right: np.ndarray, random: np.random.Generator) -> Predictions:
     """Predictions that are right exactly where `right` says so."""
     target = np.arange(right.size) % len(LABELS)
     wrong = (target + random.integers(1, len(LABELS), right.size)) % len(LABELS)
-    return Predictions(LABELS, tuple(f"{i:05d}" for i in range(right.size)), target, np.where(right, target, wrong))
+    return classified(LABELS, target, np.where(right, target, wrong))
 
 
 def system(
@@ -40,7 +41,7 @@ def test_one_seed_gives_scipys_paired_interval() -> None:
     hard = random.normal(size=400)
     one, other = system(random, hard, 1, 0.5, 0), system(random, hard, 1, 0.3, 0)
     ours = compare(one, other, resamples=8000, entropy=1)
-    right = [side[0].target == side[0].output for side in (one, other)]
+    right = [np.array(side[0].targets) == np.array(side[0].outputs) for side in (one, other)]
     scipys = stats.bootstrap(
         right,
         lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),

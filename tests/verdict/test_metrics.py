@@ -8,9 +8,18 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 
 from ftui.record.rows import prediction_writer
 from ftui.verdict.metrics import columns, measure, measure_once, support
-from ftui.verdict.predictions import Predictions, PredictionsError, load_predictions, require_same_examples
+from ftui.verdict.predictions import (
+    Predictions,
+    PredictionsError,
+    load_predictions,
+    predictions_from_rows,
+    require_same_examples,
+)
+from ftui.verdict.tasks import Classification
+from tests.builders.predictions import classified
 
 LABELS = ("환불", "zwrot płatności", "pengembalian dana", "never answered", "never present")
+CATEGORIES = Classification(LABELS)
 
 
 def random_predictions(seed: int, examples: int = 200) -> Predictions:
@@ -19,12 +28,12 @@ def random_predictions(seed: int, examples: int = 200) -> Predictions:
     target = random.integers(0, 4, examples)
     output = np.where(random.random(examples) < 0.6, target, random.integers(0, 5, examples))
     output[output == 3] = 4
-    return Predictions(LABELS, tuple(f"{i:04d}" for i in range(examples)), target, output)
+    return classified(LABELS, target, output)
 
 
 def by_sklearn(answers: Predictions, repeat: np.ndarray) -> list[float]:
-    target, output = np.repeat(answers.target, repeat), np.repeat(answers.output, repeat)
-    every = {"labels": range(len(LABELS)), "zero_division": 0}
+    target, output = np.repeat(answers.targets, repeat), np.repeat(answers.outputs, repeat)
+    every = {"labels": LABELS, "zero_division": 0}
     slices = [f(target, output, average=None, **every) for f in (recall_score, precision_score, f1_score)]
     return [accuracy_score(target, output), f1_score(target, output, average="macro", **every), *np.concatenate(slices)]
 
@@ -46,7 +55,7 @@ def test_a_weight_is_a_repeated_row() -> None:
 
 def test_columns_name_what_is_measured() -> None:
     answers = random_predictions(1)
-    assert list(measure_once(answers)) == columns(LABELS)
+    assert list(measure_once(answers)) == columns(CATEGORIES)
     assert support(answers)["never present"] == 0
     assert measure_once(answers)["recall", "never present"] == 0
     assert measure_once(answers)["precision", "never answered"] == 0
@@ -65,11 +74,12 @@ def written(path, content):  # type: ignore[no-untyped-def]
 
 def test_order_of_rows_changes_nothing(tmp_path) -> None:  # type: ignore[no-untyped-def]
     content = rows(("b", "환불", "환불"), ("a", "zwrot płatności", "환불"), ("c", "환불", "zwrot płatności"))
-    one = load_predictions(written(tmp_path / "one.jsonl", content), LABELS)
-    other = load_predictions(written(tmp_path / "other.jsonl", content[::-1]), LABELS)
+    one = load_predictions(written(tmp_path / "one.jsonl", content), CATEGORIES)
+    other = load_predictions(written(tmp_path / "other.jsonl", content[::-1]), CATEGORIES)
     assert one.ids == other.ids == ("a", "b", "c")
-    assert one.target.tolist() == other.target.tolist() == [1, 0, 0]
-    assert one.output.tolist() == other.output.tolist() == [0, 0, 1]
+    assert one.targets == other.targets == (LABELS[1], LABELS[0], LABELS[0])
+    assert one.outputs == other.outputs == (LABELS[0], LABELS[0], LABELS[1])
+    assert (one.sums != other.sums).nnz == 0
 
 
 @pytest.mark.parametrize(
@@ -84,20 +94,20 @@ def test_order_of_rows_changes_nothing(tmp_path) -> None:  # type: ignore[no-unt
 def test_unusable_predictions_are_named(tmp_path, content, words) -> None:  # type: ignore[no-untyped-def]
     path = written(tmp_path / "test.jsonl", content)
     with pytest.raises(PredictionsError) as error:
-        load_predictions(path, LABELS)
+        load_predictions(path, CATEGORIES)
     assert all(word in str(error.value) for word in [*words, "test.jsonl"])
 
 
 def test_missing_file_is_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(PredictionsError, match=r"test\.jsonl: no such file"):
-        load_predictions(tmp_path / "test.jsonl", LABELS)
+        load_predictions(tmp_path / "test.jsonl", CATEGORIES)
 
 
 def test_runs_with_other_examples_cannot_be_compared() -> None:
-    one = random_predictions(1, 4)
-    fewer = Predictions(LABELS, one.ids[:3], one.target[:3], one.output[:3])
-    with pytest.raises(PredictionsError, match=r"only r1 has 1 \('0003'\)"):
+    content = rows(("a", LABELS[0], LABELS[0]), ("b", LABELS[1], LABELS[0]))
+    one, fewer = (predictions_from_rows(part, CATEGORIES, "test") for part in (content, content[:1]))
+    with pytest.raises(PredictionsError, match=r"only r1 has 1 \('b'\)"):
         require_same_examples(one, fewer, ("r1", "r2"))
-    moved = Predictions(LABELS, one.ids, (one.target + 1) % 5, one.output)
-    with pytest.raises(PredictionsError, match="disagree about the target of 4 examples, first '0000'"):
+    moved = predictions_from_rows([{**row, "target": LABELS[2]} for row in content], CATEGORIES, "test")
+    with pytest.raises(PredictionsError, match="disagree about the target of 2 examples, first 'a'"):
         require_same_examples(one, moved, ("r1", "r2"))

@@ -147,7 +147,7 @@ class HomeScreen(FtuiScreen):
         self.load()
 
     def _reload_if_seen(self) -> None:
-        if self.is_current:
+        if self.is_active:  # a screen behind another counts as current
             self.load()
 
     @work(thread=True, exclusive=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import ClassVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
@@ -18,10 +18,18 @@ from ftui.record.state import Campaign
 from ftui.ui import keys, pictures
 from ftui.ui.curves import RunCurve
 from ftui.ui.layout import LOWER, PANELS, Arrangement, arrange
-from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, ReadFailed, StateRead
+from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
 from ftui.ui.reader import Reader
 from ftui.ui.screens.base import FtuiScreen
-from ftui.ui.summary import describe_event, first_trouble, metric_name, price, spent_hours, standing, summarise_run
+from ftui.ui.summary import (
+    describe_event,
+    first_trouble,
+    price,
+    spent_hours,
+    standing,
+    summarise_run,
+    validation_metrics,
+)
 from ftui.ui.view import View
 from ftui.ui.widgets.clock import ClockPanel
 from ftui.ui.widgets.gates import GatesPanel
@@ -50,8 +58,8 @@ class MonitorScreen(FtuiScreen):
         self.curves: dict[str, RunCurve] = {}
         self.view = View()
         self.paused = False
-        self.metric_first = False
-        """Whether the chart shows the validation metric instead of the loss; where there is room both are shown."""
+        self.metric: str | None = None
+        """Validation metric that the chart shows instead of the loss; where there is room both are shown."""
         self.full = False
         self.lower = "chart"
         """Panel shown below the runs where there is room for only one."""
@@ -59,6 +67,8 @@ class MonitorScreen(FtuiScreen):
         self._log: LogRead | None = None
         self._reader: Reader | None = None
         self._held: dict[type[Message], Message] = {}
+        self._curves_are_new = False
+        self._ticked_at = monotonic()
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
@@ -81,7 +91,7 @@ class MonitorScreen(FtuiScreen):
         self.query_one(RunsPanel).focus()
         self._reader = Reader(self.files, self.post_message)
         self.call_after_refresh(self._reader.start)
-        self.set_interval(1.0, self._tick)
+        self.set_interval(1.0, self._tick_if_late)
 
     def on_unmount(self) -> None:
         if self._reader:
@@ -100,8 +110,7 @@ class MonitorScreen(FtuiScreen):
     def state_read(self, message: StateRead) -> None:
         if not self._hold(message):
             self.state, self.alive, self.totals = message.state, message.alive, message.totals
-            self._draw_runs()
-            self._draw_curves()
+            self._curves_are_new = True
             self._tick()
             self._draw_log()
             self._arrange()
@@ -111,8 +120,7 @@ class MonitorScreen(FtuiScreen):
     def curves_read(self, message: CurvesRead) -> None:
         if not self._hold(message):
             self.curves.update(message.curves)
-            self._draw_runs()
-            self._draw_curves()
+            self._curves_are_new = True  # drawn with everything else, when the reader has looked through
 
     @on(MachineRead)
     def machine_read(self, message: MachineRead) -> None:
@@ -139,14 +147,24 @@ class MonitorScreen(FtuiScreen):
 
     # Drawing.
 
+    @on(Polled)
     def _tick(self) -> None:
-        """What changes with the clock alone."""
+        """Draw what changes with the clock, and the curves where there is something new, all in one go."""
+        self._ticked_at = monotonic()
         self._status()
         if self.paused:
             return
         self.query_one(ClockPanel).show(self.state, now())
-        if self.alive:
+        if self.alive or self._curves_are_new:
             self._draw_runs()
+        if self._curves_are_new:
+            self._curves_are_new = False
+            self._draw_curves()
+
+    def _tick_if_late(self) -> None:
+        """The reader beats the time; while a long series or a slow disk keeps it, the clock goes on."""
+        if monotonic() - self._ticked_at > 1.5:
+            self._tick()
 
     def _status(self) -> None:
         stands, moment = standing(self.state, self.alive), now()
@@ -172,30 +190,33 @@ class MonitorScreen(FtuiScreen):
         self.query_one("#status", StatusLine).show(left, right)
 
     def _draw_runs(self) -> None:
+        metric = next(iter(validation_metrics(self.state, self.curves.values())), "")
         rows = [
-            summarise_run(self.state, self.alive, run, self.curves.get(run.id), self.totals.get(run.id, 0))
+            summarise_run(self.state, self.alive, run, self.curves.get(run.id), self.totals.get(run.id, 0), metric)
             for run in self.state.runs.values()
         ]
         panel = self.query_one(RunsPanel)
         never = "never launched: `s` on the first screen (Esc) or `ftui run` launches it"
         panel.empty_text = "nothing queued yet" if self.state.launched_at or self.alive else never
-        panel.show(rows, pictures.letters(self.state), metric_name(self.state), now())
+        panel.show(rows, pictures.letters(self.state), metric, now())
 
     def _draw_curves(self) -> None:
         runs = self.query_one(RunsPanel)
         drawn = pictures.drawn_runs(self.state, runs.marked)
-        name, axis = metric_name(self.state), self.view.axis
+        metrics, axis = validation_metrics(self.state, self.curves.values()), self.view.axis
+        if self.metric not in metrics:
+            self.metric = None
+        name = self.metric or next(iter(metrics), "")
         known = [(run, self.curves[run.id]) for run in drawn if run.id in self.curves]
-        loss = [pictures.loss_curve(self.state, run, curve, axis) for run, curve in known]
-        scores = [pictures.metric_curve(self.state, run, curve, axis, name) for run, curve in known]
+        marks = pictures.letters(self.state)
+        loss = [pictures.loss_curve(run, curve, axis, *marks[run.id]) for run, curve in known]
+        scores = [pictures.metric_curve(run, curve, axis, *marks[run.id], name) for run, curve in known]
         over = x_extent([*loss, *scores])
         front = runs.selected.run.id if runs.selected else None
-        shown = [(f"Validation {name}", scores), ("Loss", loss)]
-        for selector, (title, curves) in zip(
-            ("#chart", "#second"), shown if self.metric_first else shown[::-1], strict=True
-        ):
+        shown = [(f"Validation {name}".rstrip(), scores), ("Loss", loss)]
+        for selector, (title, curves) in zip(("#chart", "#second"), shown if self.metric else shown[::-1], strict=True):
             chart = self.query_one(selector, LineChart)
-            chart.border_title = Content(f"2 {title}" if selector == "#chart" else title)
+            chart.title(f"2 {title}" if selector == "#chart" else title)
             chart.look(self.view)
             chart.empty_text = "no validation yet" if curves is scores else "no updates yet"
             chart.show(curves, over=over, front=front)
@@ -277,7 +298,9 @@ class MonitorScreen(FtuiScreen):
         self._draw_curves()
 
     def action_metric(self) -> None:
-        self.metric_first = not self.metric_first
+        """The next of what the series have: the loss, then each validation metric."""
+        choices = [None, *validation_metrics(self.state, self.curves.values())]
+        self.metric = choices[(choices.index(self.metric) + 1) % len(choices)] if self.metric in choices else None
         self._draw_curves()
 
     def _look(self, view: View) -> None:

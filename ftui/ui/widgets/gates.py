@@ -13,7 +13,7 @@ from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import gib, span
 
 COLUMNS = (
-    Column("gate", "gate", 13),
+    Column("gate", "gate", max(map(len, GATE_NAMES))),
     Column("verdict", "verdict", 7),
     Column("memory", "peak", 8, right=True),
     Column("time", "time", 8, right=True, grows=6),

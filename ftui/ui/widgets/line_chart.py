@@ -11,13 +11,14 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.content import Content
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ftui.ui import plot
 from ftui.ui.curves import EMPTY, Array
 from ftui.ui.glyphs import Glyphs, glyphs
-from ftui.ui.theme import STYLES, dimmed
+from ftui.ui.theme import STYLES, coloured, dimmed
 from ftui.ui.view import View
 from ftui.ui.words import cut, metric
 
@@ -61,6 +62,9 @@ class LineChart(Widget, can_focus=True):
         self.empty_text = "no updates yet"
         self._extent: tuple[float, float] | None = None
         self._strips: list[Strip] | None = None
+        self._base = Style.null()
+        self._title_shown = title
+        self._subtitle_shown = ""
         self._smoothed: dict[str, tuple[Array, float, Array]] = {}
 
     @property
@@ -79,15 +83,34 @@ class LineChart(Widget, can_focus=True):
 
     def look(self, view: View) -> None:
         """Look at the curves in another way."""
+        if view == self.view:
+            return
         if view.x_axis != self.view.x_axis:
             self._extent = None
         self.view = view
         self.redraw()
 
     def redraw(self) -> None:
-        self._strips = None
-        self.border_subtitle = Content(self._subtitle())
-        self.refresh()
+        """Draw the curves anew; of the screen, only the lines that look different."""
+        before, self._strips = self._strips, None
+        if (subtitle := self._subtitle()) != self._subtitle_shown:
+            self._subtitle_shown = subtitle
+            self.border_subtitle = Content(subtitle)
+        if before is None or not self.display:
+            self.refresh()
+            return
+        width, height = self.size
+        after = self._strips = self._draw(width, height)
+        blank = Strip.blank(width)
+        pairs = [(strips[y] if y < len(strips) else blank for strips in (before, after)) for y in range(height)]
+        if different := [y for y, (old, new) in enumerate(pairs) if old != new]:
+            self.refresh(*(Region(0, y, width, 1) for y in different))
+
+    def title(self, text: str) -> None:
+        """The text in the upper border."""
+        if text != self._title_shown:
+            self._title_shown = text
+            self.border_title = Content(text)
 
     def _subtitle(self) -> str:
         parts = [self.view.axis]
@@ -113,8 +136,9 @@ class LineChart(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         if self._strips is None:
             self._strips = self._draw(self.size.width, self.size.height)
+            self._base = self.rich_style  # costly to work out for each line
         strip = self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
-        return strip.apply_style(self.rich_style)
+        return strip.apply_style(self._base)
 
     def _draw(self, width: int, height: int) -> list[Strip]:
         legend = self._legend(width, min(LEGEND_ROWS, max(1, height // 6)))
@@ -134,11 +158,11 @@ class LineChart(Widget, can_focus=True):
         canvas = plot.Canvas(rows, columns + RIGHT)
         styles = [STYLES["axis"]]
         for raw, _ in reduced:
-            styles.append(Style(color=dimmed(ordered[len(styles) - 1].colour)))
+            styles.append(coloured(dimmed(ordered[len(styles) - 1].colour)))
             if self.view.weight and raw is not None:
                 canvas.curve(plot.braille(plot.raster(raw, *values, rows * 4)), len(styles) - 1)
         for (raw, smooth), curve in zip(reduced, ordered, strict=True):
-            styles.append(Style(color=curve.colour))
+            styles.append(coloured(curve.colour))
             line = raw if smooth is None else smooth
             if line is not None:
                 canvas.curve(
@@ -207,7 +231,7 @@ class LineChart(Widget, can_focus=True):
         taken: set[tuple[int, int]] = set()
         for curve in curves:
             style = len(styles)
-            styles.append(Style(color=curve.colour, bold=True))
+            styles.append(coloured(curve.colour, bold=True))
             inside = (curve.point_x >= x0) & (curve.point_x <= x1)
             point_y = self._y(curve.point_y)
             for x, y in zip(curve.point_x[inside], point_y[inside], strict=True):
@@ -288,8 +312,8 @@ class LineChart(Widget, can_focus=True):
                 used = 0
             gap = "  " if used else ""
             lines[-1] += [
-                Segment(f"{gap}{curve.letter} ", Style(color=curve.colour, bold=True)),
-                Segment(name, Style(color=curve.colour)),
+                Segment(f"{gap}{curve.letter} ", coloured(curve.colour, bold=True)),
+                Segment(name, coloured(curve.colour)),
                 Segment(f" {value}", STYLES["text"]),
             ]
             used += item + len(gap)

@@ -28,8 +28,9 @@ class StatusLine(Widget):
         self._right: list[Part] = []
 
     def show(self, left: Iterable[Part], right: Iterable[Part] = ()) -> None:
-        self._left, self._right = list(left), list(right)
-        self.refresh()
+        before, (self._left, self._right) = (self._left, self._right), (list(left), list(right))
+        if before != (self._left, self._right):
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

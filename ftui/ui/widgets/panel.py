@@ -10,6 +10,7 @@ from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -50,6 +51,8 @@ class Panel(Widget, can_focus=True):
         self._lines: list[Text] = []
         self._titles: Text | None = None
         self._built_for: int | None = None
+        self._base = Style.null()
+        """The panel's own colours, which are costly to work out for each line."""
         self._subtitle_shown = ""
 
     @property
@@ -61,14 +64,33 @@ class Panel(Widget, can_focus=True):
         raise NotImplementedError
 
     def changed(self) -> None:
-        """What `lines_for` would give has changed."""
+        """What `lines_for` would give may have changed; the lines that did are drawn anew."""
+        known, before = self._built_for is not None, self._shown()
         self._built_for = None
-        self.refresh()
+        if not known or not self.size:
+            self.refresh()
+            return
+        self._build()
+        different = [y for y, (old, new) in enumerate(zip(before, self._shown(), strict=True)) if old != new]
+        if different:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in different))
+
+    def _shown(self) -> list[object]:
+        """What decides how each line of the panel looks."""
+        titles = [self._titles] if self._titles is not None else []
+        shown: list[object] = []
+        for y in range(self.size.height):
+            index = self.top + y - len(titles)
+            line = titles[0] if y < len(titles) else self._lines[index] if 0 <= index < len(self._lines) else None
+            parts = line and (line.plain, line.spans, line.style)
+            shown.append((parts, self.has_cursor and y >= len(titles) and index == self.cursor))
+        return shown
 
     def _build(self) -> None:
         if self._built_for != self.size.width:
             self._titles, self._lines = self.lines_for(self.size.width - self._margin)
             self._built_for = self.size.width
+            self._base = self.rich_style
             self.cursor = min(self.cursor, max(0, len(self._lines) - 1))
             self._keep_in_view()
 
@@ -104,7 +126,7 @@ class Panel(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         self._build()
-        width, base = self.size.width, self.rich_style
+        width, base = self.size.width, self._base
         titles = self._titles is not None
         index = self.top + y - titles
         if titles and y == 0:
