@@ -312,12 +312,15 @@ def _stop(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from ftui.report.build import build_report, load_report
+    from ftui.report.build import ReportError, current_report
     from ftui.report.markdown import to_markdown
     from ftui.report.text import to_text
 
     files = _find(options)
-    report = load_report(files) or build_report(files)
+    try:
+        report = current_report(files)
+    except ReportError as error:
+        raise Answer(NO, str(error)) from None
     if options.format == "json":
         text = report.model_dump_json(indent=2)
     else:

@@ -9,5 +9,7 @@ same models serve the command line, the app, the supervisor and the training pro
     variants.py  what a variant changes, and the plan that results
     budget.py    hours by phase, what fits, what must be reserved
     settings.py  `run.toml`: every setting of one run, frozen
+    describe.py  a plan in words and plain values: what `ftui plan` prints
+    places.py    on which line of the file a field stands
     example.py   the commented plan that `ftui new` writes
 """

@@ -51,6 +51,17 @@ def build_report(files: CampaignFiles) -> Report:
         raise ReportError(str(error)) from None
 
 
+def current_report(files: CampaignFiles) -> Report:
+    """The report as it was written, or one built from the record: where none was written, or by a version that cannot be read.
+
+    Writes nothing. Raises `ReportError` when there is no record either.
+    """
+    try:
+        return load_report(files) or build_report(files)
+    except ReportError:
+        return build_report(files)
+
+
 def load_report(files: CampaignFiles) -> Report | None:
     """The report as it was written, None when there is none. Raises `ReportError` when it cannot be read."""
     try:

@@ -26,5 +26,6 @@ predictions, gate rows, outcome. Imports plan, record, machine, data; never text
     pilot.py           the gates
     moved.py           did exactly the parameters change that were meant to
     instructions.py    the artefact's README
+    control.py         control inputs: answers kept, and compared after a reload
     export.py          the artefact, reloaded and compared
 """

@@ -91,10 +91,10 @@ class ReportScreen(FtuiScreen):
     @work(thread=True, exclusive=True)
     def load(self) -> None:
         """Read the report, or build it from the record where none was written yet, and post it. Writes nothing."""
-        from ftui.report.build import ReportError, build_report, load_report
+        from ftui.report.build import ReportError, current_report
 
         try:
-            report = load_report(self.files) or build_report(self.files)
+            report = current_report(self.files)
         except ReportError as error:
             self.post_message(ReportRead(None, f"The report cannot be read: {error}"))
             return
