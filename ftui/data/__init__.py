@@ -23,4 +23,5 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     chat.py        a chat to tokens and the positions that carry loss
     encoders.py    which encoder a task has
     encode.py      encoded rows in Arrow files, memory-mapped by every run
+    __main__.py    `python -m ftui.data CAMPAIGN`, as the supervisor starts it
 """

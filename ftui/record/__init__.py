@@ -10,6 +10,8 @@ by readers and cut by the next writer. Imports plan only; no torch, no textual, 
     state.py     the journal folded into what a person asks about
     series.py    updates and validation points of one run
     rows.py      gate rows, predictions, outcomes, machine samples
+    estimates.py durations measured by the gates, as the budget needs them
+    summary.py   what is going on, as plain values and as a few lines
     requests.py  wishes of people, one small file each
     text.py      text from models and logs made safe to show
 """
