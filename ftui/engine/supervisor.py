@@ -375,6 +375,9 @@ class Supervisor:
             reached = newest_checkpoint(self.files, run.id) or 0
             why = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
             outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=why)
+        elif outcome.status == "completed" and newest_checkpoint(self.files, run.id) != outcome.updates:
+            why = f"it said completed, but has no checkpoint after its last update, {outcome.updates}"
+            outcome = write_outcome(files.outcome, "failed", updates=outcome.updates, attempt=attempt, cause=why)
         cause = outcome.cause
         if outcome.status == "stopped" and job.stop_reason:
             cause = f"{job.stop_reason}; {cause}"

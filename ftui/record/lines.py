@@ -29,7 +29,7 @@ def header(kind: str, schema: int) -> Row:
 
 def encode(row: Row) -> bytes:
     """One line, newline included."""
-    return (json.dumps(_finite(row), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n").encode()
+    return (json.dumps(with_words(row), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n").encode()
 
 
 def number(value: Any) -> float:
@@ -37,13 +37,14 @@ def number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def _finite(value: Any) -> Any:
+def with_words(value: Any) -> Any:
+    """`value` with every number that JSON cannot hold as its word; `number()` turns it back."""
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
+        return {k: with_words(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return [with_words(v) for v in value]
     return value
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ftui.record.files import read_json, replace_json
 from ftui.record.journal import stamp
-from ftui.record.lines import LineReader, LineWriter, Row, read_rows
+from ftui.record.lines import LineReader, LineWriter, Row, read_rows, with_words
 
 GATES, GATES_SCHEMA = "gates", 1
 PREDICTIONS, PREDICTIONS_SCHEMA = "predictions", 1
@@ -92,7 +92,8 @@ def write_outcome(
     cause: str | None = None,
     metrics: dict[str, Any] | None = None,
 ) -> Outcome:
-    outcome = Outcome(status=status, cause=cause, updates=updates, attempt=attempt, metrics=metrics or {}, at=stamp())
+    kept = with_words(metrics or {})
+    outcome = Outcome(status=status, cause=cause, updates=updates, attempt=attempt, metrics=kept, at=stamp())
     replace_json(path, outcome.model_dump())
     return outcome
 

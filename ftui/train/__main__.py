@@ -24,6 +24,7 @@ from typing import Any
 from ftui.plan.settings import RunSettings, read_settings
 from ftui.record.files import replace_json
 from ftui.record.layout import CampaignFiles, GateFiles, RunFiles
+from ftui.record.lines import with_words
 from ftui.record.rows import Status, write_outcome
 from ftui.record.series import read_series
 
@@ -142,7 +143,7 @@ def _test(settings: RunSettings, campaign: CampaignFiles, files: RunFiles) -> No
     load_weights(last_checkpoint(files), shop.model)
     result = shop.evaluate("test", files.test_predictions)
     if shop.accelerator.is_main_process:
-        replace_json(files.test_metrics, result.metrics)
+        replace_json(files.test_metrics, with_words(result.metrics))
 
 
 def _note_environment(directory: Path) -> None:

@@ -182,21 +182,29 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
             ending = rules.after_update(progress.update, update)
             if ending is not None and ending.status == "diverged":
                 return ending, progress
+            finished = progress.update == settings.updates
             asked, late = agreed(shop.accelerator, stop.requested, rules.hours_are_up())
-            if late:
+            if late and not finished:
                 limit = f"training.stop.max_hours = {training.stop.max_hours:g}"
                 ending = Ending("stopped", f"{limit} was reached at update {progress.update}")
-            finished = progress.update == settings.updates
-            if finished or progress.update % training.validate_every == 0:
+            elif asked and not finished:
+                ending = Ending("stopped", f"asked to stop after update {progress.update}")
+            validation_due = finished or progress.update % training.validate_every == 0
+            checkpoint_due = finished or ending is not None or progress.update % training.checkpoint_every == 0
+            if (validation_due or checkpoint_due) and not _all_finite(shop.model):
+                return Ending("diverged", f"parameters are no longer finite after update {progress.update}"), progress
+            if validation_due:
                 ending = validate() or ending
-            due = progress.update % training.checkpoint_every == 0 or rules.best_update == progress.update
-            if finished or ending or asked or due:
+            if checkpoint_due or ending is not None or rules.best_update == progress.update:
                 checkpoint()
             if ending is not None:
                 return ending, progress
-            if asked and not finished:
-                return Ending("stopped", f"asked to stop after update {progress.update}"), progress
     return Ending("completed", ""), progress
+
+
+def _all_finite(model: nn.Module) -> bool:
+    """Whether the trained parameters are numbers: none that is not ever enters a checkpoint that a run could be resumed from."""
+    return all(bool(torch.isfinite(p).all()) for p in model.parameters() if p.requires_grad)
 
 
 @contextmanager

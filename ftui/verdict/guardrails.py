@@ -30,7 +30,7 @@ def expand(guardrails: Sequence[Guardrail], slices: Sequence[str]) -> list[Guard
     """Each guardrail on one slice: "each category" becomes one per category or field."""
     expanded: list[Guardrail] = []
     for guardrail in guardrails:
-        names = slices if guardrail.slice == EACH_CATEGORY and slices else [guardrail.slice]
+        names = slices if guardrail.slice == EACH_CATEGORY else [guardrail.slice]
         expanded += [guardrail.model_copy(update={"slice": name}) for name in names]
     return expanded
 

@@ -306,10 +306,14 @@ def test_seed_is_chosen_by_the_loss_where_validation_writes_no_answers(tmp_path:
             for row in rows:
                 if row.get("k") == "validation":
                     row["metrics"] = {"loss": 1.5 + run.seed / 100}
+                    if row["update"] == 10:  # answers were written once, and not again
+                        row["metrics"]["exact_match"] = 0.5 + run.seed / 100
             path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     report = build_report(record.files)
     assert report.deliver == record.run_id("double-rate", 17)  # the lower loss, by construction
     assert "the best by loss on validation" in report.deliver_because
+    curve = next(run.curve for run in report.runs if run.run == report.deliver)
+    assert curve is not None and [point.update for point in curve.validation["exact_match"]] == [10]
 
 
 def test_gates_of_a_later_version_are_shown(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_parameters_are_counted_as_weights_not_as_bytes(model: Path) -> None:
 def reference(model: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
     """A run on a quantised base that was never interrupted."""
     changes = {"training__amount": 160, "training__learning_rate": 1e-3, "training__schedule": "constant"}
-    changes |= {"training__checkpoint_every": 40, "training__validate_every": 80}
+    changes |= {"training__checkpoint_every": 40, "training__validate_every": 80, "variants": []}
     files = tiny_campaign(tmp_path_factory.mktemp("qlora") / "c", model, method=QLORA, **changes)
     run, _ = frozen_run(files)
     answer = module("ftui.train", "train", run.root)

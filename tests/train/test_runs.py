@@ -214,7 +214,7 @@ def test_the_baseline_is_the_state_every_run_starts_from(
 
 def test_full_fine_tuning_moves_the_base_and_learns(model: Path, tmp_path: Path, train: Train) -> None:
     files = tiny_campaign(
-        tmp_path / "c", model, method={"kind": "full"}, training__amount=120, training__learning_rate=3e-3,
+        tmp_path / "c", model, method={"kind": "full"}, training__amount=240, training__learning_rate=3e-3,
         training__validate_every=60, training__checkpoint_every=60,
     )  # fmt: skip
     run, _ = frozen_run(files)
@@ -261,3 +261,35 @@ def test_updates_record_their_speed_and_validations_the_memory(reference: RunFil
             assert row["tokens_per_second"] == pytest.approx(row["tokens"] / row["seconds"], rel=0.05)
         elif row["k"] == "validation":
             assert 100 << 20 < row["memory"]["host"] < 4 << 30
+
+
+def test_parameters_that_are_no_numbers_end_a_run_and_enter_no_checkpoint(model: Path, tmp_path: Path) -> None:
+    """A word that no example has: the loss is finite all the same."""
+    import torch
+
+    from ftui.train.loop import set_up
+    from ftui.train.loop import train as train_here
+    from ftui.train.process import StopSignal
+
+    files = tiny_campaign(tmp_path / "c", model, method={"kind": "full"})
+    run, settings = frozen_run(files)
+    shop = set_up(settings, files)
+    with torch.no_grad():
+        dict(shop.model.named_parameters())["bert.embeddings.word_embeddings.weight"][1] = float("inf")
+    ending, progress = train_here(shop, run, StopSignal())
+    assert (ending.status, ending.cause) == ("diverged", "parameters are no longer finite after update 4")
+    assert all(number(row["loss"]) < 9 for row in read_series(run.series))
+    assert not list(run.checkpoints.glob("step-*"))
+
+
+def test_a_metric_that_is_no_number_stands_in_the_outcome(model: Path, tmp_path: Path, train: Train) -> None:
+    files = tiny_campaign(
+        tmp_path / "c", model, training__learning_rate=1e20, training__warmup=0, training__validate_every=1,
+        training__weight_decay=1e18, training__stop={"nonfinite": "continue"}, training__amount=2,
+    )  # fmt: skip
+    run, _ = frozen_run(files)
+    assert train(run).returncode == 0
+    outcome = read_outcome(run.outcome)
+    assert outcome is not None and outcome.metrics["loss"] == "nan"
+    row = read_predictions(run.validation_predictions(2))[0]
+    assert row["loss"] == "nan"

@@ -19,6 +19,7 @@ from ftui.ui.screens.help import HelpScreen
 from ftui.ui.screens.home import CampaignList, HomeScreen
 from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.screens.report import ReportPanel, ReportScreen
+from ftui.ui.widgets.log import LogPanel
 from ftui.ui.widgets.panel import Panel
 from tests.builders.campaign import build_campaign, supervised
 from tests.ui.seen import lines, text, until
@@ -74,6 +75,22 @@ async def test_enter_opens_the_monitor_and_escape_comes_back(here: Path) -> None
         await until(pilot, lambda: isinstance(app.screen, MonitorScreen), "the monitor")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "home")
+
+
+async def test_a_list_behind_a_monitor_reads_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_campaign(here, "closed")
+    monkeypatch.setattr("ftui.ui.screens.home.RELOAD_SECONDS", 0.05)
+    app = FtuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.screen.query_one(CampaignList).found, "the list")
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, MonitorScreen), "the monitor")
+        await home.workers.wait_for_complete()
+        before = home.query_one(CampaignList).found
+        await until(pilot, lambda: app.screen.query_one(LogPanel).lines, "the monitor's log")
+        assert home.query_one(CampaignList).found is before
 
 
 async def test_the_report_is_read_in_the_app_and_scrolls(here: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -123,6 +124,38 @@ async def test_new_updates_appear_while_the_monitor_is_open(running: Built) -> N
             append_series(running.files, run, series_rows(run, 121, 137, now()))
             await until(pilot, lambda: "137/200" in text(pilot.app), "update 137")
             assert chart_of(pilot).curves[2].x[-1] == 137
+
+
+async def test_what_changes_is_drawn_where_it_stands(running: Built) -> None:
+    """Only lines that differ are drawn anew: afterwards the screen shows what every panel would draw as a whole."""
+    with supervised(running.files):
+        async with monitor(running.files) as pilot:
+            screen = monitor_of(pilot)
+            for update in (121, 150, 151):
+                for run in running.runs:
+                    if run.id in running.running:
+                        append_series(
+                            running.files, run, series_rows(run, screen.curves[run.id].last_update + 1, update, now())
+                        )
+                await until(pilot, lambda update=update: f"{update}/200" in text(pilot.app), f"update {update}")
+                shown = lines(pilot.app)
+                for panel in screen.query("Panel, LineChart"):
+                    if panel.is_on_screen and panel.content_region:
+                        at = panel.content_region
+                        seen = [line[at.x : at.right] for line in shown[at.y : at.bottom]]
+                        assert seen == inside(panel), panel.id
+
+
+async def test_the_clock_goes_on_while_the_reader_is_kept(running: Built) -> None:
+    """A file that does not answer (here a pipe without a writer) holds the reader, not the screen."""
+    gates = running.files.gates("g001").rows
+    with supervised(running.files):
+        async with monitor(running.files) as pilot:
+            gates.unlink()
+            os.mkfifo(gates)
+            ticked = monitor_of(pilot)._ticked_at
+            await until(pilot, lambda: monitor_of(pilot)._ticked_at > ticked + 2.5, "ticks without a poll")
+            gates.open("wb").close()
 
 
 async def test_a_run_that_ends_is_shown_with_its_cause(running: Built) -> None:

@@ -266,6 +266,14 @@ def test_a_guardrail_on_the_loss_holds_while_it_does_not_rise(tmp_path: Path, sk
     assert row.difference is not None and row.difference.point == pytest.approx(1.5 * (0.6 - skill), abs=0.01)
 
 
+def test_a_loss_has_no_floor_that_a_guardrail_could_rest_on(tmp_path: Path) -> None:
+    """A tolerance above the reference's value makes a share unable to fail; a loss can rise without end."""
+    text = plan_for("generation").replace("tolerance = 0.10", "tolerance = 2.0")
+    verdict = verdict_of(builders.closed(tmp_path / "c", SKILLS, text, labels_of("generation")))
+    row = next(r for r in judged(verdict, "double-rate").guardrails if r.metric == "loss")
+    assert row.state == "holds" and "cannot fail" not in row.note
+
+
 def test_a_field_that_is_given_up_breaks_its_guardrail(tmp_path: Path) -> None:
     lost = {"date": 1.0, "people": 1.0, "이름": 0.2}
     verdict = verdict_of(builders.of_task(tmp_path / "c", "extraction", {**SKILLS, "double-rate": lost}))
