@@ -276,7 +276,7 @@ def test_parameters_that_are_no_numbers_end_a_run_and_enter_no_checkpoint(model:
     shop = set_up(settings, files)
     with torch.no_grad():
         dict(shop.model.named_parameters())["bert.embeddings.word_embeddings.weight"][1] = float("inf")
-    ending, progress = train_here(shop, run, StopSignal())
+    ending, _ = train_here(shop, run, StopSignal())
     assert (ending.status, ending.cause) == ("diverged", "parameters are no longer finite after update 4")
     assert all(number(row["loss"]) < 9 for row in read_series(run.series))
     assert not list(run.checkpoints.glob("step-*"))
