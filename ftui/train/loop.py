@@ -21,8 +21,8 @@ from ftui.plan.settings import RunSettings
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, RunFiles
 from ftui.record.lines import Row
-from ftui.record.series import cut_series_after, series_writer
-from ftui.train.checkpoint import checkpoints, load_checkpoint, require_space, save_checkpoint, sweep
+from ftui.record.series import cut_series_after, read_series, series_writer
+from ftui.train.checkpoint import Found, checkpoints, load_checkpoint, require_space, save_checkpoint, sweep
 from ftui.train.evaluate import Evaluated, evaluate
 from ftui.train.memory import peak_memory
 from ftui.train.model import Prepared, prepare_model
@@ -230,12 +230,23 @@ def _resume(shop: Workshop, files: RunFiles, rules: StopRules) -> Progress:
     if shop.accelerator.is_main_process:
         sweep(files.checkpoints)
         cut_series_after(files.series, progress.update if complete else -1)
+        if complete:
+            _complete_series(files, complete[-1])
         for path in files.predictions.glob("validation-*") if files.predictions.is_dir() else []:
             whole = path.suffix == ".jsonl"
             if not (whole and complete and int(path.stem.removeprefix("validation-")) <= progress.update):
                 path.unlink()
     shop.accelerator.wait_for_everyone()
     return progress
+
+
+def _complete_series(files: RunFiles, taken_up: Found) -> None:
+    """Write the row of the checkpoint that is taken up, where a kill came between the two."""
+    rows = read_series(files.series)
+    if not any(row["k"] == "checkpoint" and row["update"] == taken_up.update for row in rows):
+        size = sum(file.stat().st_size for file in taken_up.path.iterdir())
+        with series_writer(files.series) as series:
+            series.write({"k": "checkpoint", "update": taken_up.update, "bytes": size, "seconds": None, "at": stamp()})
 
 
 def _series_row(number: int, update: Update, rate: float, seconds: float) -> dict[str, Any]:

@@ -386,6 +386,7 @@ def test_a_killed_app_leaves_training_and_record_alone(campaign: CampaignFiles) 
     assert control_finished(campaign).runs[CONTROL].attempts[-1].status == "completed"
 
 
+@pytest.mark.slow
 def test_runs_of_two_processes_side_by_side_lose_one_are_stopped_and_end_complete(
     model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
 ) -> None:

@@ -19,6 +19,8 @@ from tests.builders.processes import until
 from tests.builders.tiny import frozen_run, prepared, tiny_campaign
 from tests.builders.warm import Warm
 
+pytestmark = pytest.mark.slow  # minutes of real processes
+
 LONG = {"training__amount": 400, "training__checkpoint_every": 10, "training__validate_every": 100}
 
 

@@ -26,6 +26,8 @@ from ftui.train.quantised import NotHere, require_bitsandbytes
 from tests.builders.processes import ENVIRONMENT, module, start_module, until
 from tests.builders.tiny import CATEGORIES, frozen_run, tiny_campaign
 
+pytestmark = pytest.mark.slow  # minutes of real processes
+
 four_bits = pytest.mark.skipif(
     importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed; pip install '.[qlora]'"
 )
@@ -99,7 +101,7 @@ def losses(run: RunFiles) -> list[dict[str, object]]:
 @four_bits
 def test_it_learns_and_its_checkpoint_holds_nothing_of_the_base(reference: RunFiles) -> None:
     outcome = read_outcome(reference.outcome)
-    assert outcome is not None and outcome.metrics["accuracy"] > 0.9, "one word of each text decides its category"
+    assert outcome is not None and outcome.metrics["loss"] < 0.6, "guessing among three has ln 3 = 1.10"
     with safe_open(reference.checkpoints / "step-00000160" / "model.safetensors", "pt") as file:
         names = list(file.keys())
     assert names and all("lora_" in name or "modules_to_save" in name for name in names)

@@ -22,6 +22,8 @@ from tests.builders.processes import until
 from tests.builders.tiny import frozen_run, tiny_campaign
 from tests.builders.warm import Warm
 
+pytestmark = pytest.mark.slow  # minutes of real processes
+
 UPDATES = 60
 LONG = {"training__amount": UPDATES, "training__checkpoint_every": 7, "training__validate_every": 20}
 """96 examples in updates of 8 (16 with two processes): five epochs (ten)."""
