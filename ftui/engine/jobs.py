@@ -179,6 +179,10 @@ def last_words(log: Path) -> str | None:
     return words[-1] if words else None
 
 
+_OPENING = re.compile(r"ftui\.train \S+ \S+ pid \d+$")
+"""The first line of every training process."""
+
+
 def _tail_of(log: Path) -> list[str]:
     """The last lines of a log, no further back than the beginning of the last attempt."""
     try:
@@ -187,7 +191,7 @@ def _tail_of(log: Path) -> list[str]:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-    opened = [index for index, line in enumerate(lines) if line.startswith("ftui.train ")]
+    opened = [index for index, line in enumerate(lines) if _OPENING.match(line)]
     return lines[opened[-1] :] if opened else lines
 
 

@@ -75,7 +75,9 @@ def _summary(curve: Curve) -> CurveSummary:
         nonfinite=len(curve.loss) - len(finite),
         seconds_per_update=median(curve.seconds) if curve.seconds else None,
         loss=thinned(curve.updates, curve.loss),
-        validation={name: thinned(curve.validation_updates, values) for name, values in curve.validation.items()},
+        validation={
+            name: thinned(curve.validation_updates[: len(values)], values) for name, values in curve.validation.items()
+        },
     )
 
 

@@ -387,6 +387,7 @@ def test_a_killed_app_leaves_training_and_record_alone(campaign: CampaignFiles) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_runs_of_two_processes_side_by_side_lose_one_are_stopped_and_end_complete(
     model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
 ) -> None:
@@ -422,6 +423,33 @@ def test_runs_of_two_processes_side_by_side_lose_one_are_stopped_and_end_complet
     assert all(r.test_metrics for r in state.runs.values())
     assert [row["update"] for row in curve(files, run) if row["k"] == "update"] == list(range(1, 251))
     assert [export.verified for export in state.exports] == [True]
+
+
+@pytest.mark.slow
+def test_a_launched_group_is_stopped_as_one_and_leaves_a_checkpoint(
+    model: Path, tmp_path: Path, cleanup: list[CampaignFiles]
+) -> None:
+    """Through accelerate's launcher, at a port of its own (K17, K18)."""
+    from ftui.engine.jobs import start_job
+    from ftui.engine.launch import train_command
+    from ftui.engine.placement import Place
+    from ftui.record.rows import read_outcome
+    from tests.builders.tiny import frozen_run
+
+    machine = {"backend": "cpu", "slots": 2, "processes": 2, "strategy": "ddp"}
+    files = tiny_campaign(tmp_path / "c", model, machine=machine, **LONG)
+    cleanup.append(files)
+    run, settings = frozen_run(files)
+    two = (Place("cpu", 0), Place("cpu", 1))
+    job = start_job("run:r", train_command("train", run.root, settings, two), two, outlives_supervisor=False)
+    until(lambda: updates(files, run.root.name) >= 5, "the run is under way")
+    job.terminate("asked by the test")
+    until(job.poll, "the launcher ends after its workers")
+    assert job.exit_code == 0, run.log.read_text()
+    outcome = read_outcome(run.outcome)
+    assert outcome is not None and outcome.status == "stopped"
+    assert (run.checkpoints / f"step-{outcome.updates:08d}" / "manifest.json").is_file()
+    assert "Traceback" not in run.log.read_text(), "a stop that was asked for is no crash in the log"
 
 
 def test_the_number_of_processes_is_no_amendment(model: Path, tmp_path: Path) -> None:

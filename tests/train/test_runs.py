@@ -286,6 +286,7 @@ def test_a_metric_that_is_no_number_stands_in_the_outcome(model: Path, tmp_path:
     files = tiny_campaign(
         tmp_path / "c", model, training__learning_rate=1e20, training__warmup=0, training__validate_every=1,
         training__weight_decay=1e18, training__stop={"nonfinite": "continue"}, training__amount=2,
+        training__checkpoint_every=1,
     )  # fmt: skip
     run, _ = frozen_run(files)
     assert train(run).returncode == 0
