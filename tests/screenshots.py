@@ -66,7 +66,7 @@ async def take(files: CampaignFiles, size: tuple[int, int], folder: Path) -> lis
             await pilot.pause(0.02)
             if chart.curves:
                 break
-        await pilot.press("2")
+        await pilot.press("6", "v", "2")
         await pilot.pause(0.3)
         picture("monitor")
         await pilot.press("r")

@@ -15,8 +15,8 @@ from ftui.ui.words import gib, span
 COLUMNS = (
     Column("gate", "gate", max(map(len, GATE_NAMES))),
     Column("verdict", "verdict", 7),
-    Column("memory", "peak", 8, right=True),
-    Column("time", "time", 8, right=True, grows=6),
+    Column("memory", "peak", 7, right=True),
+    Column("time", "time", 6, right=True, grows=6),
     Column("device", "device", 6, priority=3, grows=6),
     Column("cause", "found", 24, priority=2, grows=200),
 )
