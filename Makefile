@@ -57,7 +57,7 @@ test-all: $(READY)
 	$(BIN)/python -m pytest -m "not bench"
 
 bench: $(READY)
-	$(BIN)/python -m pytest -m bench -s
+	$(BIN)/python -m pytest -m bench -s tests/bench/*.py
 
 screenshots: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt '.[screenshots]'

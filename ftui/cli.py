@@ -75,6 +75,15 @@ def _parser() -> argparse.ArgumentParser:
     opened = campaign(add("open", _app, "the app on one campaign"))
     opened.add_argument("--report", action="store_true", help="start at the report")
     campaign(add("check", _check, "check plan and data; needs no model", json=True))
+    inspected = campaign(add("inspect", _inspect, "encoded examples, what carries loss, lengths, leakage", json=True))
+    inspected.add_argument(
+        "--example", metavar="N", type=int, help="show example N (from 1) token by token instead of the facts"
+    )
+    inspected.add_argument(
+        "--split", choices=("train", "validation"), default="train", help="of this split (default: train)"
+    )
+    inspected.add_argument("--longest", action="store_true", help="count examples from the longest")
+    inspected.add_argument("--text", metavar="T", default="", help="only examples that say T")
     campaign(add("plan", _plan, "batch arithmetic, variants, rental and what fits", json=True))
     run = campaign(add("run", _run, "start or continue", json=True))
     how = run.add_mutually_exclusive_group()
@@ -184,6 +193,42 @@ def _check(options: argparse.Namespace) -> int:
             f"{files.name}: plan and data can be used: {sizes}; {len(report.labels)} categories; version {report.hash}"
         )
     return NO if errors else DONE
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from ftui.data.examples import Examples
+    from ftui.data.inspection import inspect, inspection_content
+    from ftui.data.inspection_text import inspection_text
+
+    files = _find(options)
+    inspection = inspect(_load_plan(files), files)
+    if options.example is None:
+        content = inspection_content(inspection)
+        _print_json(content) if options.json else print(inspection_text(content))
+        return NO if inspection.errors else DONE
+    examples = Examples(inspection, files.root)
+    chosen = examples.choose(options.split, text=options.text, order="longest" if options.longest else "data")
+    if not 1 <= options.example <= len(chosen):
+        raise Answer(USAGE, f"there is no example {options.example}; {len(chosen):,} are left to choose from")
+    example = examples.example(options.split, chosen[options.example - 1])
+    _print_json(example) if options.json else print(_example_text(example))
+    return NO if example["problem"] else DONE
+
+
+def _example_text(example: dict[str, Any]) -> str:
+    import shutil
+
+    from ftui.record.text import safe
+    from ftui.ui.glyphs import wants_ascii
+    from ftui.ui.tokens import ASCII, UNICODE, example_head, token_lines
+
+    marks = ASCII if wants_ascii() else UNICODE
+    lines = [line for line, _ in example_head(example)]
+    lines += [safe(example["problem"])] if example["problem"] else []
+    for parts in token_lines(example["pieces"], min(120, shutil.get_terminal_size().columns), marks):
+        lines += ["".join(part.text for part in parts), "".join(part.ruler for part in parts).rstrip()]
+    lines.append("   ".join(f"{sign.strip()} {meaning}" for sign, meaning in marks.legend()))
+    return "\n".join(lines)
 
 
 def _plan(options: argparse.Namespace) -> int:

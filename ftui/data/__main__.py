@@ -1,10 +1,15 @@
-"""`python -m ftui.data CAMPAIGN_DIRECTORY`: prepare the data of a campaign; the supervisor starts this in its own process.
+"""The data room as processes of their own, so that neither supervisor nor app carries its libraries or waits for it.
 
-Exit code 0 when the version is written and current, 1 with one sentence per problem on standard error, 2 for wrong usage.
+    python -m ftui.data CAMPAIGN            prepare the data of a campaign, as the supervisor starts it
+    python -m ftui.data inspect CAMPAIGN    inspect it and answer questions on standard input (see `examples.serve`)
+
+Exit code 0 when the version is written and current, or when the questions ended; 1 with one sentence per problem on standard
+error; 2 for wrong usage.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -13,19 +18,25 @@ from ftui.data.findings import DataError
 from ftui.data.prepare import prepare
 from ftui.data.tokenizer import TokenizerError
 from ftui.plan.load import PlanError, load_plan
+from ftui.plan.schema import Plan
 from ftui.record.layout import CampaignFiles
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -m ftui.data CAMPAIGN_DIRECTORY", file=sys.stderr)
+    command, rest = (inspect_campaign, arguments[1:]) if arguments[:1] == ["inspect"] else (prepare_campaign, arguments)
+    if len(rest) != 1:
+        print("usage: python -m ftui.data [inspect] CAMPAIGN_DIRECTORY", file=sys.stderr)
         return 2
-    files = CampaignFiles(Path(arguments[0]).resolve())
+    files = CampaignFiles(Path(rest[0]).resolve())
     try:
         plan = load_plan(files.root)
     except PlanError as problem:
         print(problem, file=sys.stderr)
         return 1
+    return command(plan, files)
+
+
+def prepare_campaign(plan: Plan, files: CampaignFiles) -> int:
     problems: list[str] = []
     directory = None
     try:
@@ -43,6 +54,29 @@ def main(arguments: list[str]) -> int:
         return 1
     sizes = f"{version.train_examples:,} training, {version.validation_examples:,} validation, {version.test_examples:,} test"
     print(f"data version {version.hash}: {sizes} examples in {len(version.labels)} categories")
+    return 0
+
+
+def inspect_campaign(plan: Plan, files: CampaignFiles) -> int:
+    from ftui.data.examples import Examples, serve
+    from ftui.data.inspection import inspect, inspection_content
+    from ftui.data.inspection_text import sections
+
+    def answer(line: str) -> None:
+        print(line, flush=True)
+
+    try:
+        inspection = inspect(plan, files)
+        content = inspection_content(inspection)
+        content["sections"] = [[section.title, section.lines] for section in sections(content)]
+        # The first line says that all is read; whoever waits for it need not ask.
+        answer(json.dumps({"id": 0, "answer": content}, ensure_ascii=False))
+        serve(Examples(inspection, files.root), content, sys.stdin.readline, answer)
+    except BrokenPipeError:
+        pass
+    except OSError as problem:
+        print(f"{problem.filename or files.root}: {problem.strerror}", file=sys.stderr)
+        return 1
     return 0
 
 

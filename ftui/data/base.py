@@ -13,7 +13,9 @@ from ftui.record.files import read_json, sha256_file, sha256_json
 
 How = Literal["package", "directory", "hub cache", "hub"]
 
-PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model")
+WEIGHTS = "*.safetensors"
+
+PATTERNS = (WEIGHTS, "*.json", "*.jinja", "*.txt", "*.model")
 """Files of a model that are read. No pickle (.bin, .pt, .pkl) and no code (.py), ever;
 a chat template (.jinja) is rendered in a sandbox."""
 
@@ -34,28 +36,31 @@ class BaseFiles:
     how: How
     """How it was found."""
     sha256: str
-    """Hash of the weights: of `model.safetensors`, or of the sorted names and hashes of several shards."""
+    """Hash of the weights: of `model.safetensors`, or of the sorted names and hashes of several shards. "" where only the files
+    around them were asked for."""
     files: dict[str, str]
     """Every file that is read, with its hash."""
 
 
-def find_base(model: Model, campaign: Path | None = None) -> BaseFiles:
+def find_base(model: Model, campaign: Path | None = None, *, weights: bool = True) -> BaseFiles:
     """Find the files of `model`: in the package `source` names, in a directory, in the hub's cache, on the hub.
 
-    A directory is taken relative to `campaign`, then to the working directory. Raises `BaseError`.
+    A directory is taken relative to `campaign`, then to the working directory. Without `weights`, the files around them are
+    enough (configuration, tokenizer, template), and nothing else is fetched: what data looks like needs no more.
+    Raises `BaseError`.
     """
     tried: list[str] = []
     if model.source is not None:
         folder = _in_package(model.source, tried)
         if folder is not None:
-            return _checked(folder, "package", model)
+            return _checked(folder, "package", model, weights=weights)
     if _is_hub_id(model.base):
         # Never a folder that happens to have the same name: a hub id means the pinned revision and nothing else.
-        return _from_hub(model, tried)
+        return _from_hub(model, tried, weights=weights)
     path = Path(model.base).expanduser()
     for root in (campaign or Path(), Path()):
         if (folder := root / path).is_dir():
-            return _checked(folder.resolve(), "directory", model)
+            return _checked(folder.resolve(), "directory", model, weights=weights)
     tried.append(f"there is no folder {model.base}")
     raise BaseError(_not_found(model, tried))
 
@@ -78,7 +83,7 @@ def _in_package(source: str, tried: list[str]) -> Path | None:
     return None
 
 
-def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
+def _from_hub(model: Model, tried: list[str], *, weights: bool) -> BaseFiles:
     if model.revision is None:
         raise BaseError(f"{model.base}: a hub id needs model.revision, the commit it was taken from")
     from huggingface_hub import constants, snapshot_download
@@ -92,7 +97,7 @@ def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
         found = snapshot_download(
             model.base,
             revision=model.revision,
-            allow_patterns=list(PATTERNS),
+            allow_patterns=[p for p in PATTERNS if weights or p != WEIGHTS],
             ignore_patterns=["*/*"],
             local_files_only=cached,
         )
@@ -101,8 +106,9 @@ def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
     try:
         # A download that was interrupted leaves a folder, too: only a complete one counts.
         folder = snapshot(cached=True)
-        if (folder / "config.json").is_file() and not _missing_shards(folder) and _weights(folder):
-            return _checked(folder, "hub cache", model)
+        whole = not weights or (not _missing_shards(folder) and _weights(folder))
+        if (folder / "config.json").is_file() and whole:
+            return _checked(folder, "hub cache", model, weights=weights)
         tried.append("the hub's cache holds part of it only")
     except (LocalEntryNotFoundError, OSError, ValueError):
         tried.append("the hub's cache has no such revision")
@@ -110,7 +116,7 @@ def _from_hub(model: Model, tried: list[str]) -> BaseFiles:
         tried.append("the hub was not asked, for HF_HUB_OFFLINE is set")
         raise BaseError(_not_found(model, tried))
     try:
-        return _checked(snapshot(cached=False), "hub", model)
+        return _checked(snapshot(cached=False), "hub", model, weights=weights)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as problem:
         tried.append(
             f"the hub did not give it ({str(problem).splitlines()[0] if str(problem) else type(problem).__name__})"
@@ -125,11 +131,14 @@ def _not_found(model: Model, tried: list[str]) -> str:
     return f"the base model {model.base} was not found: {'; '.join(tried)}. Ways out: {', or '.join(ways)}."
 
 
-def _checked(folder: Path, how: How, model: Model) -> BaseFiles:
+def _checked(folder: Path, how: How, model: Model, *, weights: bool) -> BaseFiles:
     if not (folder / "config.json").is_file():
         raise BaseError(f"{folder}: holds no config.json, so it is no model's folder; name the folder that does")
-    weights = _weights(folder)
     if not weights:
+        around = (p for pattern in PATTERNS if pattern != WEIGHTS for p in sorted(folder.glob(pattern)))
+        return BaseFiles(folder, how, "", {p.name: _hash(p) for p in around})
+    shards = _weights(folder)
+    if not shards:
         pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
         if pickles:
             raise BaseError(
@@ -143,7 +152,7 @@ def _checked(folder: Path, how: How, model: Model) -> BaseFiles:
     if missing := _missing_shards(folder):
         raise BaseError(f"{folder}: the weights are incomplete, {', '.join(missing)} missing; fetch the model again")
     files = {p.name: _hash(p) for pattern in PATTERNS for p in sorted(folder.glob(pattern))}
-    identity = _identity({p.name: files[p.name] for p in weights})
+    identity = _identity({p.name: files[p.name] for p in shards})
     if model.sha256 is not None and identity != model.sha256:
         raise BaseError(
             f"{folder}: the weights are not those of the plan: their sha256 is {identity}, model.sha256 is {model.sha256}; "

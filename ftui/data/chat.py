@@ -9,8 +9,10 @@ as in transformers and TRL, and is counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ftui.data.coded import Coded, too_long
+from ftui.data.explain import Explained, pieces_of
 from ftui.data.findings import Finding, error, warning
 from ftui.data.rows import Row
 from ftui.data.template import ASSISTANT, Messages, Spans, TemplateError
@@ -18,6 +20,20 @@ from ftui.data.tokenizer import TextTokenizer, TokenizerError
 from ftui.plan.load import PLAN_FILE
 from ftui.plan.schema import Training
 from ftui.record.text import safe
+
+
+@dataclass(frozen=True)
+class Written:
+    """A whole chat as text and tokens."""
+
+    text: str
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+    """Characters `[start, end)` of the text that each token stands for; (0, 0) for one that stands for none."""
+    spans: Spans
+    """Positions that carry loss."""
+    joined: bool
+    """A token reaches from the prompt into the answer."""
 
 
 class ChatEncoder:
@@ -57,40 +73,67 @@ class ChatEncoder:
             return ids[:-1] if ids[-1:] == self.ends[:1] else ids
         return self.tokenizer.encode_with_offsets(self.tokenizer.template.render(messages, ask=True), special=False)[0]
 
-    def whole(self, messages: Messages) -> tuple[list[int], Spans, bool]:
-        """Ids of a chat, the positions that carry loss, and whether a token reaches from prompt into answer. Nothing is cut.
-
-        Raises `TemplateError`.
-        """
+    def whole(self, messages: Messages) -> Written:
+        """A chat as tokens, nothing cut. Raises `TemplateError`."""
         template = self.tokenizer.template
         if template is not None:
             text, spoken = template.render_spans(messages)
             ids, offsets = self.tokenizer.encode_with_offsets(text, special=False)
-            return ids, token_spans(offsets, spoken), _is_joined(offsets, spoken)
+            return Written(text, ids, offsets, token_spans(offsets, spoken), _is_joined(offsets, spoken))
         *before, last = messages
         if last["role"] != ASSISTANT or any(m["role"] == ASSISTANT for m in before):
             raise TemplateError(
                 "the model has no chat template, so only one question and its answer can be written; take a model with one"
             )
         prompt = self._plain_prompt(before)
-        ids, offsets = self.tokenizer.encode_with_offsets(prompt + last["content"], special=True)
-        spoken = [(len(prompt), len(prompt) + len(last["content"]))]
+        text = prompt + last["content"]
+        ids, offsets = self.tokenizer.encode_with_offsets(text, special=True)
+        spoken = [(len(prompt), len(text))]
         spans = token_spans(offsets, spoken)
         if spans and ids[-1] != self.ends[0]:
-            ids = [*ids, self.ends[0]]
-        return ids, [(spans[0][0], len(ids))] if spans else [], _is_joined(offsets, spoken)
+            ids, offsets = [*ids, self.ends[0]], [*offsets, (0, 0)]
+        spans = [(spans[0][0], len(ids))] if spans else []
+        return Written(text, ids, offsets, spans, _is_joined(offsets, spoken))
+
+    def explain(self, row: Row) -> Explained:
+        """The tokens of a row as the loss will see them, those that are cut off included."""
+        try:
+            whole = self.whole(row.messages)
+        except TemplateError as problem:
+            return Explained(problem=error(row.place, "messages", str(problem), "chat template"))
+        coded = self._encode(row)
+        start, end = coded.cut
+        if coded.problem is not None and len(whole.ids) > self.limit:
+            start, end = self.limit, len(whole.ids)
+        return Explained(
+            pieces_of(
+                whole.text,
+                whole.ids,
+                whole.offsets,
+                self.tokenizer.tokens(whole.ids),
+                special=self.tokenizer.special_ids,
+                spans=whole.spans,
+                cut=(start, end),
+            ),
+            tokens=len(whole.ids),
+            kept=len(whole.ids) - (end - start),
+            targets=sum(b - a for a, b in coded.spans) if coded.problem is None else 0,
+            targets_lost=coded.lost_targets,
+            problem=coded.problem,
+            joined=coded.joined,
+        )
 
     def _plain_prompt(self, messages: Messages) -> str:
         return "\n\n".join(m["content"] for m in messages) + self._gap
 
     def _encode(self, row: Row) -> Coded:
         try:
-            ids, spans, joined = self.whole(row.messages)
+            whole = self.whole(row.messages)
         except TemplateError as problem:
             return Coded([], 0, problem=error(row.place, "messages", str(problem), "chat template"))
-        coded = Coded(ids, len(ids), spans=spans, joined=joined)
-        coded.problem = self._check(row, ids, spans)
-        if coded.problem is None and len(ids) > self.limit:
+        coded = Coded(whole.ids, len(whole.ids), spans=whole.spans, joined=whole.joined)
+        coded.problem = self._check(row, whole.ids, whole.spans)
+        if coded.problem is None and len(whole.ids) > self.limit:
             self._shorten(row, coded)
         return coded
 
@@ -132,13 +175,13 @@ class ChatEncoder:
             drop = len(ids) - limit
             if drop < spans[0][0]:
                 keep_first = int(drop + 1 < spans[0][0] and ids[0] == self._first_id)
-                coded.ids = ids[:keep_first] + ids[drop + keep_first :]
+                coded.ids, coded.cut = ids[:keep_first] + ids[drop + keep_first :], (keep_first, drop + keep_first)
                 coded.spans = [(start - drop, end - drop) for start, end in spans]
                 return
         elif self._policy == "cut":
             kept = [(start, min(end, limit)) for start, end in spans if start < limit]
             if kept:
-                coded.ids, coded.spans = ids[:limit], kept
+                coded.ids, coded.spans, coded.cut = ids[:limit], kept, (limit, len(ids))
                 coded.lost_targets = wanted - sum(end - start for start, end in kept)
                 return
         if spans[0][0] >= limit or self._policy == "keep-target":

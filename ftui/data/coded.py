@@ -19,6 +19,8 @@ class Coded:
     label: int = -1
     spans: list[tuple[int, int]] = field(default_factory=list)
     """Positions that carry loss (see `encode.Example`)."""
+    cut: tuple[int, int] = (0, 0)
+    """Positions `[start, end)` of the whole row that were cut out."""
     lost_targets: int = 0
     """Tokens that would have carried loss and were cut off."""
     joined: bool = False

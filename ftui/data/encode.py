@@ -26,7 +26,7 @@ from ftui.data.sources import SPLITS
 from ftui.data.store import read_split, whole_folder
 from ftui.record.files import read_json, replace_json, sha256_json
 
-ENCODING_SCHEMA = 2
+ENCODING_SCHEMA = 3
 BATCH = 4096
 """Rows of one Arrow record batch."""
 
@@ -42,6 +42,9 @@ _COLUMNS = pa.schema(
         ("path", pa.string()),
         ("length", pa.int32()),
         ("targets", pa.int32()),
+        ("whole", pa.int32()),
+        ("lost", pa.int32()),
+        ("problem", pa.string()),
     ]
 )
 
@@ -89,6 +92,10 @@ class EncodedSplit:
         """Tokens of each example; 1 for a picture."""
         self.targets: NDArray[np.int32] = self._column("targets")
         """Targets of each example that carry loss."""
+        self.whole_lengths: NDArray[np.int32] = self._column("whole")
+        """Tokens of each example before anything was cut."""
+        self.lost: NDArray[np.int32] = self._column("lost")
+        """Targets of each example that were cut off."""
         self.labels: NDArray[np.int32] = self._column("label")
         """Class id of each example."""
 
@@ -107,6 +114,20 @@ class EncodedSplit:
 
     def __iter__(self) -> Iterator[Example]:
         return (self.row(index) for index in range(len(self)))
+
+    def problems(self) -> list[str]:
+        """Per example, what makes it unusable in two or three words; "" where nothing does."""
+        return [kind for batch in self._batches for kind in batch.column("problem").to_pylist()]
+
+    def count_token(self, token: int) -> tuple[int, int]:
+        """How often a token id is in the examples, and in how many of them."""
+        times, rows = 0, 0
+        for batch in self._batches:
+            ids = batch.column("input_ids")
+            found = np.flatnonzero(ids.values.to_numpy() == token)
+            times += len(found)
+            rows += len(np.unique(np.searchsorted(ids.offsets.to_numpy(), found, side="right")))
+        return times, rows
 
     def _column(self, name: str) -> NDArray[np.int32]:
         parts = [batch.column(name).to_numpy() for batch in self._batches]
@@ -130,10 +151,11 @@ def encoding_key(data_hash: str, encoder: Encoder) -> str:
     return sha256_json(identity)[:16]
 
 
-def encode_splits(version_folder: Path, encoder: Encoder) -> Encoded:
+def encode_splits(version_folder: Path, encoder: Encoder, *, refuse: bool = True) -> Encoded:
     """Encode the splits of the data version in `version_folder`, or open what was encoded before.
 
-    Raises `DataError` with every row that cannot be encoded as the plan wants it, counted per split.
+    Raises `DataError` with every row that cannot be encoded as the plan wants it, counted per split. Only to look at the rows
+    and never to train on them, `refuse=False` opens them all the same; the findings then say what is wrong.
     """
     key = encoding_key(version_folder.name, encoder)
     folder = version_folder / "encoded" / key
@@ -146,18 +168,17 @@ def encode_splits(version_folder: Path, encoder: Encoder) -> Encoded:
                 lost = _write_split(aside / f"{name}.arrow", rows, encoder, noticed)
                 noticed.add(*lost.findings(f"data/{version_folder.name}/{name}.jsonl", encoder))
                 over[name] = lost.rows
-            findings = noticed.all()
-            if noticed.errors:
-                raise DataError(findings)
+            if refuse and noticed.errors:
+                raise DataError(noticed.all())
             content = {"schema": ENCODING_SCHEMA, "key": key, "made_from": encoder.identity, "over_length": over}
-            replace_json(aside / "manifest.json", {**content, "findings": [f.row() for f in findings]})
-    return _open(folder)
-
-
-def _open(folder: Path) -> Encoded:
+            findings = [f.row() for f in noticed.all()]
+            replace_json(aside / "manifest.json", {**content, "errors": noticed.errors, "findings": findings})
     manifest: dict[str, Any] = read_json(folder / "manifest.json")
+    found = [Finding(**f) for f in manifest["findings"]]
+    if refuse and manifest["errors"]:
+        raise DataError(found)
     splits = {name: EncodedSplit(folder / f"{name}.arrow") for name in SPLITS}
-    return Encoded(folder, splits, manifest["over_length"], [Finding(**f) for f in manifest["findings"]])
+    return Encoded(folder, splits, manifest["over_length"], found)
 
 
 @dataclass
@@ -225,8 +246,17 @@ def _write_split(path: Path, rows: Iterator[Row], encoder: Encoder, noticed: Fin
                 [row.answer for row in batch],
                 [row.path for row in batch],
                 [max(1, len(one.ids)) for one in coded],
-                [sum(end - start for start, end in one.spans) if encoder.has_targets else 1 for one in coded],
+                [_targets(one, encoder) for one in coded],
+                [one.whole_length for one in coded],
+                [one.lost_targets for one in coded],
+                ["" if one.problem is None else one.problem.kind for one in coded],
             ]
             arrays = [pa.array(column, type=kind.type) for column, kind in zip(columns, _COLUMNS, strict=True)]
             writer.write_batch(pa.record_batch(arrays, schema=_COLUMNS))
     return lost
+
+
+def _targets(coded: Coded, encoder: Encoder) -> int:
+    if coded.problem is not None:
+        return 0
+    return sum(end - start for start, end in coded.spans) if encoder.has_targets else 1

@@ -8,10 +8,14 @@ from typing import Any, Protocol
 
 from ftui.data.chat import ChatEncoder
 from ftui.data.coded import Coded, too_long
+from ftui.data.explain import Explained, pieces_of
 from ftui.data.findings import Finding
 from ftui.data.rows import Row
 from ftui.data.tokenizer import TextTokenizer, load_tokenizer
 from ftui.plan.schema import Evaluation, Training
+
+NO_CLASS = -1
+"""Class of a row whose label training does not know. Such data is refused; it can be looked at all the same."""
 
 
 class Encoder(Protocol):
@@ -28,6 +32,10 @@ class Encoder(Protocol):
         ...
 
     def encode(self, rows: Sequence[Row]) -> list[Coded]: ...
+
+    def explain(self, row: Row) -> Explained:
+        """One row token by token."""
+        ...
 
 
 def make_encoder(
@@ -55,7 +63,7 @@ class TextEncoder:
 
     def __init__(self, labels: Sequence[str], tokenizer: TextTokenizer, training: Training) -> None:
         self._classes = {label: i for i, label in enumerate(labels)}
-        self._tokenizer, self.limit, self._cut = tokenizer, training.max_length, training.truncation == "cut"
+        self.tokenizer, self.limit, self._cut = tokenizer, training.max_length, training.truncation == "cut"
         self.identity = {
             "tokenizer": tokenizer.sha256,
             "max_length": training.max_length,
@@ -66,16 +74,28 @@ class TextEncoder:
         return []
 
     def encode(self, rows: Sequence[Row]) -> list[Coded]:
-        ids = self._tokenizer.encode([row.text for row in rows])
-        coded = [Coded(i, len(i), self._classes[row.label]) for i, row in zip(ids, rows, strict=True)]
+        ids = self.tokenizer.encode([row.text for row in rows])
+        coded = [Coded(i, len(i), self._classes.get(row.label, NO_CLASS)) for i, row in zip(ids, rows, strict=True)]
         long = [i for i, one in enumerate(coded) if one.whole_length > self.limit]
         if not self._cut:
             for i in long:
                 coded[i].problem = too_long(rows[i], coded[i].whole_length, self.limit)
         elif long:
-            for i, kept in zip(long, self._tokenizer.encode_cut([rows[i].text for i in long], self.limit), strict=True):
+            for i, kept in zip(long, self.tokenizer.encode_cut([rows[i].text for i in long], self.limit), strict=True):
                 coded[i].ids = kept
         return coded
+
+    def explain(self, row: Row) -> Explained:
+        """The tokens of a text; none carries loss, for the one target is the class."""
+        (coded,) = self.encode([row])
+        ids, offsets = self.tokenizer.encode_with_offsets(row.text, special=True)
+        kept = min(len(ids), self.limit)
+        # What stands behind the text ([SEP]) stays when the text is cut.
+        behind = next((n for n, (start, end) in enumerate(reversed(offsets)) if start != end), len(ids))
+        cut = (kept - behind, len(ids) - behind) if kept < len(ids) else (0, 0)
+        names, special = self.tokenizer.tokens(ids), self.tokenizer.special_ids
+        pieces = pieces_of(row.text, ids, offsets, names, special=special, cut=cut)
+        return Explained(pieces, tokens=len(ids), kept=kept, targets=0 if coded.problem else 1, problem=coded.problem)
 
 
 class PictureEncoder:
@@ -92,4 +112,8 @@ class PictureEncoder:
         return []
 
     def encode(self, rows: Sequence[Row]) -> list[Coded]:
-        return [Coded([], 1, self._classes[row.label]) for row in rows]
+        return [Coded([], 1, self._classes.get(row.label, NO_CLASS)) for row in rows]
+
+    def explain(self, row: Row) -> Explained:
+        """A picture has no tokens; its one target is the class."""
+        return Explained(tokens=1, kept=1, targets=1)

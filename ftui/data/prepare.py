@@ -16,12 +16,13 @@ from ftui.data.encode import encode_splits
 from ftui.data.encoders import make_encoder
 from ftui.data.findings import DataError, Finding, Findings, error
 from ftui.data.form import Form, FormError, read_form
-from ftui.data.labels import check_labels, class_order, slice_names
+from ftui.data.labels import check_labels, check_model_labels, class_order, slice_names
+from ftui.data.leaks import UnnamedUnits, crossing_units, missing_times, time_of, time_order
 from ftui.data.pictures import folder_rows, picture_row
 from ftui.data.records import read_records
 from ftui.data.rows import Row, class_row
 from ftui.data.sources import SPLITS, Source, find_sources
-from ftui.data.split import Splits, check_shares, count_categories, crossing_units, empty_splits, split_by_hash
+from ftui.data.split import Splits, check_shares, count_categories, cut, empty_splits, how_to_cut
 from ftui.data.store import (
     FORM_FILE,
     MANIFEST_SCHEMA,
@@ -57,6 +58,8 @@ class DataReport:
     files: list[dict[str, Any]]
     """Per input file: split it was named for, name, sha256, bytes, rows."""
     splits: Splits
+    split_by: str
+    """"files", or the rule that cut them (`split.how_to_cut`)."""
     labels: list[str]
     """Categories in class order; for extraction, the fields in the schema's order."""
     instruction: str | None
@@ -96,20 +99,27 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
         noticed.add(*check_shares(data.split))
     files: list[dict[str, Any]] = []
     splits: Splits = {name: [] for name in SPLITS}
+    unnamed = UnnamedUnits({*data.columns.model_dump().values(), data.unit, data.time} - {None})
     for source in find_sources(data, campaign, folders=task == "image-classification"):
         if isinstance(source, Finding):
             noticed.add(source)
             continue
-        rows = _read(source, plan, campaign, rules, form, noticed)
+        rows = _read(source, plan, campaign, rules, form, noticed, unnamed)
         splits[source.split] += rows
         files.append({"split": source.split, "name": source.name, "sha256": source.sha256, "bytes": source.bytes})
         files[-1]["rows"] = len(rows)
     for rows in splits.values():
         noticed.add(*_repeated_ids(rows, data.columns.id))
-    if data.validation is None:
-        splits = split_by_hash(splits["train"], data.split)
-    elif data.unit is not None:
-        noticed.add(*crossing_units(splits, data.unit))
+    split_by = "files" if data.validation is not None else how_to_cut(data, has_classes=task in CLASSIFICATIONS)
+    if data.time is not None:
+        noticed.add(*missing_times(splits, data.time))
+    if split_by != "files":
+        splits = cut(splits["train"], data.split, split_by)
+    else:
+        noticed.add(*(crossing_units(splits, data.unit) if data.unit is not None else ()))
+        noticed.add(*(time_order(splits, data.time) if data.time is not None else ()))
+    if data.unit is None:
+        noticed.add(*unnamed.findings(cut=split_by != "files"))
     pairs = find_pairs(splits)
     noticed.add(*duplicate_findings(pairs, data.duplicates, compared_column(plan)))
     dropped = drop_from_train(pairs, data.duplicates)
@@ -117,14 +127,19 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
     if not noticed.errors or any(splits.values()):
         noticed.add(*empty_splits(splits))
     if task in CLASSIFICATIONS:
-        noticed.add(*check_labels(splits, data.columns.label))
-    identity = _identity(plan, files, form, splits)
+        noticed.add(*check_labels(splits, data.columns.label, data.labels))
+    identity = _identity(plan, files, form, splits, split_by)
     return DataReport(
         hash=sha256_json(identity)[:16],
         identity=identity,
         files=files,
         splits=splits,
-        labels=form.fields if form else class_order(splits) if task in CLASSIFICATIONS else slice_names(splits),
+        split_by=split_by,
+        labels=form.fields
+        if form
+        else class_order(splits, data.labels)
+        if task in CLASSIFICATIONS
+        else slice_names(splits),
         instruction=data.instruction,
         form=None if form is None else form.schema,
         counts=count_categories(splits),
@@ -143,7 +158,7 @@ def prepare(plan: Plan, files: CampaignFiles, model_dir: Path | None = None) -> 
     report = check_data(plan, files.root)
     if report.errors:
         raise DataError(report.findings)
-    write_version(report, plan, files)
+    write_version(report, plan, files.data_version(report.hash))
     findings = [*report.findings, *(encode_version(report, plan, files, model_dir) if model_dir is not None else [])]
     version = report.version
     if model_dir is not None:
@@ -170,6 +185,8 @@ def current_version(files: CampaignFiles) -> DataVersion | None:
 def encode_version(report: DataReport, plan: Plan, files: CampaignFiles, model_dir: Path) -> list[Finding]:
     """Encode the written version for every run of `plan`; the findings about lengths. Raises `DataError`."""
     noticed = Findings()
+    if plan.hypothesis.task in CLASSIFICATIONS:
+        noticed.add(*check_model_labels(report.labels, model_dir))
     for training in trainings(plan):
         encoder = make_encoder(plan.hypothesis.task, report.labels, training, plan.evaluation, model_dir)
         try:
@@ -189,10 +206,9 @@ def trainings(plan: Plan) -> list[Training]:
     return list(found.values())
 
 
-def write_version(report: DataReport, plan: Plan, files: CampaignFiles) -> None:
-    """Write `data/<hash>/`, unless it is there and intact."""
-    target = files.data_version(report.hash)
-    if is_intact(files.manifest(report.hash)):
+def write_version(report: DataReport, plan: Plan, target: Path) -> None:
+    """Write the version's folder `target`, unless it is there and intact."""
+    if is_intact(target / "manifest.json"):
         return
     if target.exists():
         remove_folder(target)  # damaged since it was written
@@ -216,7 +232,8 @@ def manifest(report: DataReport, plan: Plan) -> dict[str, Any]:
         "files": report.files,
         "columns": plan.data.columns.model_dump(),
         "unit": plan.data.unit,
-        "split": plan.data.split.model_dump() if plan.data.validation is None else "files",
+        "split": "files" if report.split_by == "files" else {**plan.data.split.model_dump(), "by": report.split_by},
+        "time": plan.data.time,
         "cleaning": [{"rule": name, "meaning": RULES[name].meaning} for name in plan.data.cleaning],
         "splits": {name: len(rows) for name, rows in report.splits.items()},
         "labels": report.labels,
@@ -241,14 +258,16 @@ def leakage(report: DataReport, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _identity(plan: Plan, files: list[dict[str, Any]], form: Form | None, splits: Splits) -> dict[str, Any]:
+def _identity(
+    plan: Plan, files: list[dict[str, Any]], form: Form | None, splits: Splits, split_by: str
+) -> dict[str, Any]:
     data, task = plan.data, plan.hypothesis.task
     identity: dict[str, Any] = {
         "preparation": PREPARATION,
         "files": [[file["split"], file["name"], file["sha256"]] for file in files],
         "columns": {name: getattr(data.columns, name) for name in TASK_COLUMNS[task]},
         "unit": data.unit,
-        "split": data.split.model_dump() if data.validation is None else None,
+        "split": None if split_by == "files" else {**data.split.model_dump(), "by": split_by},
         "cleaning": data.cleaning,
         "duplicates": data.duplicates.model_dump(),
     }
@@ -256,6 +275,8 @@ def _identity(plan: Plan, files: list[dict[str, Any]], form: Form | None, splits
         "task": task if task != "text-classification" else None,
         "bad_rows": data.bad_rows if data.bad_rows != "stop" else None,
         "instruction": data.instruction,
+        "time": data.time,
+        "labels": data.labels,
         "form": None if form is None else form.schema,
         # Names and places are in the files; what the pictures show is not.
         "pictures": _pictures(splits) if task == "image-classification" else None,
@@ -290,12 +311,18 @@ def _form(plan: Plan, campaign: Path, noticed: Findings) -> Form | None:
 
 
 def _read(
-    source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: Form | None, noticed: Findings
+    source: Source,
+    plan: Plan,
+    campaign: Path,
+    rules: list[Rule],
+    form: Form | None,
+    noticed: Findings,
+    unnamed: UnnamedUnits,
 ) -> list[Row]:
     """Cleaned rows of one file. What is wrong with a row stops, or is named and the row left out, as `data.bad_rows` says."""
     rows = []
     before = source.path.stat()
-    for item in _items(source, plan, campaign, rules, form):
+    for item in _items(source, plan, campaign, rules, form, unnamed):
         if isinstance(item, Finding):
             noticed.add(item)
         else:
@@ -309,7 +336,9 @@ def _read(
     return rows
 
 
-def _items(source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: Form | None) -> Iterator[Row | Finding]:
+def _items(
+    source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: Form | None, unnamed: UnnamedUnits
+) -> Iterator[Row | Finding]:
     task, data, name = plan.hypothesis.task, plan.data, source.name
     drop = data.bad_rows == "drop"
     if source.path.is_dir():
@@ -328,6 +357,9 @@ def _items(source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: 
                 found = list(picture_row(name, *record, data.columns, data.unit, source.path, campaign))
             case _:
                 found = list(_class_row(name, *record, data, rules))
+        unnamed.see(source.split, record[1])
+        if data.time is not None:
+            found = [_at_its_time(item, record[1], data.time) for item in found]
         for item in found:
             yield left_out(item) if drop and isinstance(item, Finding) and item.severity == "error" else item
 
@@ -342,6 +374,13 @@ def _class_row(name: str, line: int, record: dict[str, Any], data: Data, rules: 
             yield from problems
         else:
             yield row
+
+
+def _at_its_time(item: Row | Finding, record: dict[str, Any], column: str) -> Row | Finding:
+    if isinstance(item, Finding):
+        return item
+    time = time_of(record, column, item.place)
+    return time if isinstance(time, Finding) else dataclasses.replace(item, time=time)
 
 
 def left_out(finding: Finding) -> Finding:

@@ -35,6 +35,8 @@ class Row:
     """The chat, the answer included; empty for classification."""
     path: str = ""
     """The picture's file, relative to the campaign; empty for text."""
+    time: float | None = None
+    """When it is from: seconds since 1970 or the number the file gives; None where the plan names no time."""
 
     @property
     def place(self) -> str:

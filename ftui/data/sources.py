@@ -18,7 +18,7 @@ from ftui.record.layout import CampaignFiles
 
 SPLITS = ("train", "validation", "test")
 
-_OURS = re.compile(r"^(\..*|[0-9a-f]{16})$")
+_OURS = re.compile(r"^(\..*|(unusable-)?[0-9a-f]{16})$")
 """Folders of prepared data versions, and those being written."""
 
 

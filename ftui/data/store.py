@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ftui.data.duplicates import Dropped
 from ftui.data.rows import Row
 from ftui.record.files import read_json, sha256_file, sync_directory, sync_tree
@@ -18,6 +20,8 @@ from ftui.record.lines import iterate_rows
 ROWS, ROWS_SCHEMA = "rows", 1
 DROPPED, DROPPED_SCHEMA = "dropped", 1
 MANIFEST_SCHEMA = 1
+_LINE_END = ord("\n")
+
 FORM_FILE = "form.json"
 """The JSON schema of an answer, for extraction."""
 
@@ -72,10 +76,35 @@ def write_rows(path: Path, rows: list[Row]) -> None:
 def read_split(path: Path) -> Iterator[Row]:
     """Rows as `write_rows` wrote them; `raw` is the cleaned text here."""
     for row in iterate_rows(path, ROWS, ROWS_SCHEMA):
-        yield Row(
-            row["id"], row["text"], row["label"], row["unit"], row["file"], row["line"], row["text"],
-            tuple(row.get("messages", ())), row.get("path", ""),
-        )  # fmt: skip
+        yield _row(row)
+
+
+def _row(row: dict[str, Any]) -> Row:
+    return Row(
+        row["id"], row["text"], row["label"], row["unit"], row["file"], row["line"], row["text"],
+        tuple(row.get("messages", ())), row.get("path", ""),
+    )  # fmt: skip
+
+
+class StoredRows:
+    """Rows of one split by their position, without reading the others. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._data = np.memmap(path, np.uint8, "r")
+        # The first line is the file's header; every line ends with a line end.
+        self._ends = np.flatnonzero(self._data == _LINE_END)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def row(self, index: int) -> Row:
+        """Row `index`, from 0. Raises IndexError."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"there are {len(self)} rows, none has the index {index}")
+        return _row(json.loads(self._data[self._ends[index] + 1 : self._ends[index + 1]].tobytes()))
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self.row(index) for index in range(len(self)))
 
 
 def write_dropped(path: Path, dropped: list[Dropped]) -> None:

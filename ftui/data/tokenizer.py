@@ -46,6 +46,8 @@ class TextTokenizer:
         self.ends = ends
         """Ids that end an answer: the tokenizer's end token first, then those of the model's generation settings."""
         self.template = template
+        self.special_ids = frozenset(int(i) for i, t in whole.get_added_tokens_decoder().items() if t.special)
+        """Ids of the tokenizer's own tokens, which no text of a person should hold."""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, special tokens included, neither padded nor cut."""

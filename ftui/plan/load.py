@@ -215,6 +215,10 @@ def _task_needs(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield message, ("evaluation", "generation")
     if not writes and evaluation.generation is not None:
         yield f"{task} writes no answers; leave it out", ("evaluation", "generation")
+    if writes and plan.data.labels is not None:
+        yield f"{task} has no classes; leave it out", ("data", "labels")
+    if writes and plan.data.split.by == "stratified" and plan.data.columns.category is None:
+        yield f'{task} has no categories to keep in proportion; use by = "hash"', ("data", "split")
     if not writes and plan.training.batching == "packed":
         yield (
             f'packed rows are for tasks that write text, not for {task}; use "length-grouped"',

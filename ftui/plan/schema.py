@@ -145,8 +145,12 @@ TASK_COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 class Split(Section):
-    """Shares cut from `train` by a hash of the unit, where no file is given for them."""
+    """Shares cut from `train`, where no file is given for validation and test."""
 
+    by: Literal["hash", "stratified", "time"] | None = None
+    """`hash`: where a unit falls follows from its name alone. `stratified`: the same within each category, so that shares are met in
+    each. `time`: the earliest rows are trained on, the latest are the test. None: time where `data.time` is named, hash where
+    `data.unit` is, else stratified for a classification and hash for other tasks."""
     validation: Share = 0.1
     test: Share = 0.1
 
@@ -174,6 +178,11 @@ class Data(Section):
     """A row that cannot be used (no messages, a null answer, …) is an error, or is named and left out."""
     unit: Sentence | None = None
     """Column whose values must not cross splits (conversation, patient, document). None: each row is a unit."""
+    time: Sentence | None = None
+    """Column that says when a row is from: a number, or a date or time as ISO 8601 (without a zone it is UTC). Named, no row of
+    train may be later than the first of validation, nor one of validation later than the first of test."""
+    labels: Annotated[list[Sentence], Field(min_length=2)] | None = None
+    """Classification: the categories in class order. None: sorted. Needed where the base has a trained head of the same classes."""
     split: Split = Split()
     cleaning: list[Sentence] = []
     """Named, versioned rules, applied in order, e.g. `nfc@1`. See `ftui/data/clean.py`."""
@@ -190,6 +199,23 @@ class Data(Section):
             given, missing = ("test", "validation") if self.validation is None else ("validation", "test")
             raise ValueError(
                 f"{given} names files but {missing} does not; name both, or neither to have both cut from train"
+            )
+        return self
+
+    @field_validator("labels")
+    @classmethod
+    def distinct_labels(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and (twice := sorted({label for label in value if value.count(label) > 1})):
+            raise ValueError(f"{twice[0]!r} is named twice; each category is one class")
+        return value
+
+    @model_validator(mode="after")
+    def split_has_what_it_needs(self) -> Data:
+        if self.split.by == "time" and self.time is None:
+            raise ValueError('split.by = "time" needs data.time, the column that says when a row is from')
+        if self.split.by == "stratified" and self.unit is not None:
+            raise ValueError(
+                f'split.by = "stratified" cuts row by row, and unit = "{self.unit}" says rows belong together; take split.by = "hash"'
             )
         return self
 

@@ -112,6 +112,10 @@ class CampaignFiles:
     def data_version(self, data_hash: str) -> Path:
         return self.data / data_hash
 
+    def data_unusable(self, data_hash: str) -> Path:
+        """What could be read of data with errors, to be looked at; no run reads it."""
+        return self.data / f"unusable-{data_hash}"
+
     def manifest(self, data_hash: str) -> Path:
         return self.data_version(data_hash) / "manifest.json"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from rich.cells import cell_len
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
@@ -12,6 +15,19 @@ def safe(text: str, limit: int = 2000) -> str:
     """One line that is safe to show: colour codes removed, other control characters as escapes, cut behind `limit` characters."""
     text = _CONTROL.sub(lambda m: "  " if m[0] == "\t" else _escaped(m[0]), _ANSI.sub("", text[: limit * 4]))
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), gap: int = 2) -> list[str]:
+    """Rows of as many texts each as lines with aligned columns, by cells; the columns `right` are aligned at their right."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = []
+        for index, (text, width) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (width - cell_len(text))
+            cells.append(space + text if index in right else text + space)
+        lines.append((" " * gap).join(cells).rstrip())
+    return lines
 
 
 def _escaped(character: str) -> str:

@@ -17,6 +17,7 @@ from transformers import get_scheduler
 from ftui.data.base import find_base
 from ftui.data.encode import EncodedSplit, encode_splits
 from ftui.data.encoders import make_encoder
+from ftui.data.order import longest_first, micro_batches, share, update_examples
 from ftui.plan.settings import RunSettings
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, RunFiles
@@ -26,7 +27,6 @@ from ftui.train.checkpoint import Found, checkpoints, load_checkpoint, require_s
 from ftui.train.evaluate import Evaluated, evaluate
 from ftui.train.memory import peak_memory
 from ftui.train.model import Prepared, prepare_model
-from ftui.train.order import longest_first, micro_batches, share, update_examples
 from ftui.train.process import StopSignal, agreed, make_accelerator, part_streams
 from ftui.train.rules import Ending, StopRules
 from ftui.train.task import Batch, Task

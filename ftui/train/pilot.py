@@ -15,6 +15,7 @@ import psutil
 import torch
 from accelerate.utils import gather_object
 
+from ftui.data.order import update_examples
 from ftui.plan.settings import RunSettings
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, GateFiles
@@ -25,7 +26,6 @@ from ftui.train.evaluate import by_length
 from ftui.train.loop import Workshop, last_checkpoint, set_up
 from ftui.train.memory import Meter
 from ftui.train.moved import check_moved, fingerprints
-from ftui.train.order import update_examples
 from ftui.train.process import announced, bare, is_lost_peer
 
 STEADY_UPDATES = 5

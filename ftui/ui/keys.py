@@ -35,6 +35,7 @@ HOME = (
     key("home.open", "enter", "open", "open", "Open the monitor of the campaign", show=True, display="Enter"),
     key("home.start", "s", "start", "start", "Launch the campaign, or continue it", show=True),
     key("home.report", "r", "report", "report", "Read the campaign's report", show=True),
+    key("home.inspect", "i", "inspect", "inspect", "See the data as the loss will see it", show=True),
     key("home.new", "n", "new", "new", "How to make a new campaign", show=True),
     key("home.reload", "f5,R", "reload", "reload", "Look for campaigns again", display="F5 R"),
 )
@@ -88,7 +89,32 @@ MONITOR = (
     key("monitor.wrap", "w", "wrap", "wrap", "Wrap long lines of the log, or cut them"),
     key("monitor.events", "v", "events", "events", "Switch panel 6 between the run's log and the campaign's events"),
     key("monitor.report", "r", "report", "report", "Read the report", show=True),
+    key("monitor.inspect", "i", "inspect", "inspect", "See the data as the loss sees it", show=True),
     key("monitor.stop", "K", "stop_run", "stop run", "Stop the run under the cursor, after typing its name", show=True),
+)
+
+INSPECT = (
+    key("inspect.next", "right,l,n", "step(1)", "next", "The next example", show=True, display="→ l"),
+    key("inspect.previous", "left,h,N", "step(-1)", "before", "The example before", show=True, display="← h"),
+    key("inspect.far-next", "right_square_bracket", "step(100)", "100 on", "A hundred examples on", display="]"),
+    key(
+        "inspect.far-previous", "left_square_bracket", "step(-100)", "100 back", "A hundred examples back", display="["
+    ),
+    key("inspect.first", "less_than_sign", "jump(-1)", "first", "The first example", display="<"),
+    key("inspect.last", "greater_than_sign", "jump(1)", "last", "The last example", display=">"),
+    key("inspect.loss", "L", "to_loss", "to the loss", "Scroll to the first token that carries loss"),
+    key("inspect.filter", "slash", "filter", "text", "Only rows that say something", show=True, display="/"),
+    key("inspect.category", "x", "category(1)", "category", "Only one category: the next one", show=True),
+    key("inspect.category-before", "X", "category(-1)", "category before", "Only one category: the one before"),
+    key("inspect.order", "o", "order", "longest", "Longest first, or the data's order", show=True),
+    key("inspect.only", "t", "only", "cut", "All rows, those over the length, or those that cannot be used", show=True),
+    key("inspect.split", "v", "split", "split", "Switch between train and validation; the test is sealed", show=True),
+    key("inspect.focus-1", "1", "focus_panel('example')", "example", "Go to the example"),
+    key("inspect.focus-2", "2", "focus_panel('facts')", "facts", "Go to findings and facts", show=True),
+    key(
+        "inspect.panel", "tab,shift+tab", "next_panel", "next panel", "Switch between example and facts", display="Tab"
+    ),
+    key("inspect.reload", "f5,R", "reload", "reload", "Read and encode the data again", display="F5 R"),
 )
 
 REPORT = (
@@ -106,7 +132,7 @@ HELP = (
     key("help.page-up", "pageup,b", "page(-1)", "page up", "One page up", display="b"),
 )
 
-ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *REPORT, *DIALOG, *HELP)
+ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *REPORT, *DIALOG, *HELP)
 
 
 def shown_key(binding: Binding) -> str:

@@ -168,9 +168,9 @@ def theirs(run: Path, out: Path, arguments: dict[str, Any]) -> None:
     from transformers import AutoTokenizer, TrainerCallback
     from trl import SFTConfig, SFTTrainer
 
+    from ftui.data.order import update_examples
     from ftui.plan.settings import read_settings
     from ftui.train.loop import set_up
-    from ftui.train.order import update_examples
 
     settings, files = read_settings(run), CampaignFiles(run.parent.parent)
     shop = set_up(settings, files)
@@ -193,7 +193,8 @@ def theirs(run: Path, out: Path, arguments: dict[str, Any]) -> None:
         def on_step_end(self, *_: Any, **__: Any) -> None:
             ends.append(time.process_time())
 
-    own = {"max_length": 1024, "train_sampling_strategy": "sequential", **arguments}
+    # For rows that are tokens already, loss on the answer alone must be asked for.
+    own = {"max_length": 1024, "train_sampling_strategy": "sequential", "completion_only_loss": True, **arguments}
     config = SFTConfig(
         output_dir=str(out.parent / "trl"), use_cpu=True, report_to="none", disable_tqdm=True, save_strategy="no", logging_steps=1,
         max_steps=len(updates), learning_rate=1e-3, lr_scheduler_type="constant", max_grad_norm=1.0, seed=settings.seed, **own,

@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 
 from ftui.data.chat import ChatEncoder
 from ftui.data.encode import Example
+from ftui.data.order import longest_first, micro_batches, share
 from ftui.data.tokenizer import load_tokenizer
 from ftui.plan.schema import Training
 from ftui.train.classification import TextClassification
 from ftui.train.generation import Generation
-from ftui.train.order import longest_first, micro_batches, share
 from ftui.train.process import bare
 from ftui.train.task import Batch, Task
 from ftui.train.update import Update, take_update
@@ -47,7 +47,7 @@ def writing(folder: Path, count: int) -> tuple[Generation, list[Example]]:
     training = Training.model_validate({"micro_batch": 1, "amount": 1, "learning_rate": 1, "max_length": 160})
     task = Generation(ChatEncoder(load_tokenizer(folder, writes=True), training), 160, None, None)
     encoded = [task.encoder.whole(row["messages"]) for row in chats(count)]
-    return task, [Example(str(i), "all", -1, ids, spans) for i, (ids, spans, _) in enumerate(encoded)]
+    return task, [Example(str(i), "all", -1, whole.ids, whole.spans) for i, whole in enumerate(encoded)]
 
 
 def gradient_of_update(

@@ -111,8 +111,8 @@ def test_ids_and_masks_equal_those_of_transformers(writer: Callable[..., Path]) 
     folder = writer(MARKED)
     ours = [encoder(folder).whole(chat) for chat in CONVERSATIONS]
     theirs = by_transformers(folder, CONVERSATIONS)
-    assert [ids for ids, _, _ in ours] == [t["input_ids"] for t in theirs]
-    assert [mask(len(ids), spans) for ids, spans, _ in ours] == [t["assistant_masks"] for t in theirs]
+    assert [whole.ids for whole in ours] == [t["input_ids"] for t in theirs]
+    assert [mask(len(whole.ids), whole.spans) for whole in ours] == [t["assistant_masks"] for t in theirs]
     assert sum(map(sum, (t["assistant_masks"] for t in theirs))) > 100
 
 
@@ -133,7 +133,8 @@ def test_unmarked_templates_give_the_same_ids_and_find_every_turn_by_rendering(
     own, tokenizer = encoder(folder), load_tokenizer(folder, writes=True)
     theirs = by_transformers(folder, CONVERSATIONS)
     for chat, reference in zip(CONVERSATIONS, theirs, strict=True):
-        ids, spans, _ = own.whole(chat)
+        whole = own.whole(chat)
+        ids, spans = whole.ids, whole.spans
         assert ids == reference["input_ids"]
         said = [m["content"] for m in chat if m["role"] == "assistant"]
         assert len(spans) == len(said)
@@ -148,30 +149,29 @@ def test_a_token_that_joins_prompt_and_answer_carries_loss_and_is_reported(
     folder = writer(
         "{% for m in messages %}{{ m['content'] }}{% if m['role'] == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
     )
-    ids, spans, joined = encoder(folder).whole(
-        [{"role": "user", "content": "hi\n"}, {"role": "assistant", "content": "\n\n- a"}]
-    )
-    tokens = load_tokenizer(folder, writes=True).tokens(ids)
-    assert joined and tokens[spans[0][0]] == "ĊĊ" and "Ċ" not in tokens[: spans[0][0]]
-    _, _, apart = encoder(folder).whole([{"role": "user", "content": "hi\n"}, {"role": "assistant", "content": "a"}])
-    assert not apart
+    whole = encoder(folder).whole([{"role": "user", "content": "hi\n"}, {"role": "assistant", "content": "\n\n- a"}])
+    tokens, spans = load_tokenizer(folder, writes=True).tokens(whole.ids), whole.spans
+    assert whole.joined and tokens[spans[0][0]] == "ĊĊ" and "Ċ" not in tokens[: spans[0][0]]
+    apart = encoder(folder).whole([{"role": "user", "content": "hi\n"}, {"role": "assistant", "content": "a"}])
+    assert not apart.joined
 
 
 def test_bos_is_never_doubled(writer: Callable[..., Path]) -> None:
     """K25: template and tokenizer both begin a text with it."""
     folder = writer(LLAMA_3, bos=True)
-    ids, _, _ = encoder(folder).whole(ODD)
+    ids = encoder(folder).whole(ODD).ids
     assert ids[0] == 0 and ids.count(0) == 1
     assert encoder(folder).prompt(ODD[:1])[:2] != [0, 0]
     assert ids == by_transformers(folder, [ODD])[0]["input_ids"]
     plain = writer(None, bos=True)
-    assert encoder(plain).whole(ODD[:2])[0].count(0) == 1
+    assert encoder(plain).whole(ODD[:2]).ids.count(0) == 1
 
 
 def test_without_a_template_the_answer_follows_the_prompt_and_ends(writer: Callable[..., Path]) -> None:
     folder = writer(None)
     chat = [{"role": "user", "content": "a small tea"}, {"role": "assistant", "content": "please"}]
-    ids, spans, _ = encoder(folder).whole(chat)
+    whole = encoder(folder).whole(chat)
+    ids, spans = whole.ids, whole.spans
     tokenizer = load_tokenizer(folder, writes=True)
     assert tokenizer.decode(ids) == "a small teaplease"
     assert ids[-1] == tokenizer.ends[0] and spans[0][1] == len(ids)
@@ -340,7 +340,7 @@ def test_a_template_in_the_configuration_is_found_and_the_file_goes_before_it(wr
     one = writer(None, chat_template=CHATML)
     several = writer(None, chat_template=[{"name": "tool", "template": "x"}, {"name": "default", "template": CHATML}])
     file = writer(CHATML, chat_template="another")
-    ids = [encoder(folder).whole(ODD)[0] for folder in (one, several, file)]
+    ids = [encoder(folder).whole(ODD).ids for folder in (one, several, file)]
     assert ids[0] == ids[1] == ids[2]
 
 

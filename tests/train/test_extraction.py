@@ -118,8 +118,8 @@ def test_a_real_model_learns_the_form_in_a_few_updates() -> None:
     for line, text in enumerate((campaign / "data" / "train.jsonl").read_text().splitlines()[:8], 1):
         (row,) = extraction_row("train", line, json.loads(text), plan.data, [], form)
         assert isinstance(row, Row)
-        ids, spans, _ = encoder.whole(row.messages)
-        examples.append(Example(row.id, "all", -1, ids, spans, row.answer))
+        whole = encoder.whole(row.messages)
+        examples.append(Example(row.id, "all", -1, whole.ids, whole.spans, row.answer))
     torch.manual_seed(0)
     model, _ = task.load_base(str(campaign / "model"))
     batch = task.collate(examples)

@@ -42,8 +42,8 @@ def make_task(folder: Path, max_new_tokens: int | None = 12) -> Generation:
 def make_examples(task: Generation, rows: list[dict[str, Any]] = ROWS) -> list[Example]:
     examples = []
     for i, row in enumerate(rows):
-        ids, spans, _ = task.encoder.whole(row["messages"])
-        examples.append(Example(str(i), "all", -1, ids, spans, row["messages"][-1]["content"]))
+        whole = task.encoder.whole(row["messages"])
+        examples.append(Example(str(i), "all", -1, whole.ids, whole.spans, row["messages"][-1]["content"]))
     return examples
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import tomli_w
 
+from ftui.data.order import epoch_order, micro_batches, update_examples
 from ftui.plan.load import parse_plan
 from ftui.plan.settings import DataVersion, RunSettings, run_settings
 from ftui.plan.variants import planned_runs
-from ftui.train.order import epoch_order, micro_batches, update_examples
 from tests.builders.tiny import tiny_plan
 
 

@@ -14,10 +14,10 @@ from torch.utils.data import SequentialSampler
 from transformers import Trainer, TrainingArguments
 
 from ftui.data.encode import Example
+from ftui.data.order import update_examples
 from ftui.record.layout import CampaignFiles
 from ftui.record.series import read_series
 from ftui.train.loop import Workshop, set_up, train
-from ftui.train.order import update_examples
 from ftui.train.process import StopSignal
 from tests.builders.tiny import frozen_run, tiny_campaign, tiny_model
 from tests.builders.writing import tiny_writer, writing_campaign

@@ -186,6 +186,12 @@ class HomeScreen(FtuiScreen):
 
             self.app.push_screen(ReportScreen(self._chosen))
 
+    def action_inspect(self) -> None:
+        if self._chosen:
+            from ftui.ui.screens.inspect import InspectScreen
+
+            self.app.push_screen(InspectScreen(self._chosen))
+
     def action_new(self) -> None:
         self.notify(
             "`ftui new NAME` writes a commented plan and opens it in your editor.", title="A new campaign", markup=False

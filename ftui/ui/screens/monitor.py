@@ -346,6 +346,11 @@ class MonitorScreen(FtuiScreen):
         self.show_events = not self.show_events
         self._draw_log()
 
+    def action_inspect(self) -> None:
+        from ftui.ui.screens.inspect import InspectScreen
+
+        self.app.push_screen(InspectScreen(self.files))
+
     def action_report(self) -> None:
         from ftui.ui.screens.report import ReportScreen
 
