@@ -59,7 +59,10 @@ class Inspector:
                 await self._process.stdin.drain()
             return await self.read()
 
-    def end(self) -> None:
-        """Let the process go, whatever it is doing."""
+    async def end(self) -> None:
+        """End the process, whatever it is doing, and wait until it is gone."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await self._process.wait()

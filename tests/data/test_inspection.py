@@ -28,7 +28,9 @@ from tests.builders.writing import CHATML, tiny_tokenizer, writing_campaign
 
 
 @pytest.fixture
-def looked(build: Callable[..., tuple[Plan, Path]], tiny_model: Path) -> Callable[..., tuple[Inspection, CampaignFiles]]:
+def looked(
+    build: Callable[..., tuple[Plan, Path]], tiny_model: Path
+) -> Callable[..., tuple[Inspection, CampaignFiles]]:
     """`looked(files, data={…}, training={…})`: an inspection of a small campaign; the model's folder holds no weights."""
     (tiny_model / "model.safetensors").unlink()
 
@@ -103,13 +105,19 @@ def test_facts_of_cut_texts_equal_a_count_by_hand(looked: Callable[..., Any]) ->
 def test_unknown_words_are_counted_by_token_and_by_row(looked: Callable[..., Any], tiny_model: Path) -> None:
     config = json.loads((tiny_model / "tokenizer_config.json").read_text())
     (tiny_model / "tokenizer_config.json").write_text(json.dumps({**config, "unk_token": "[UNK]"}))
-    rows = [{"text": "zażółć gęślą train", "label": "a"}, {"text": "hello", "label": "b"}, {"text": "jaźń", "label": "a"}]
+    rows = [
+        {"text": "zażółć gęślą train", "label": "a"},
+        {"text": "hello", "label": "b"},
+        {"text": "jaźń", "label": "a"},
+    ]
     inspection, _ = looked({"train.jsonl": rows})
     assert inspection.facts["train"].unknown == (3, 2)
 
 
 def test_targets_that_are_cut_off_are_counted(tmp_path: Path, writer: Path) -> None:
-    files = writing_campaign(tmp_path / "c", writer, task="generation", training__max_length=48, training__truncation="cut")
+    files = writing_campaign(
+        tmp_path / "c", writer, task="generation", training__max_length=48, training__truncation="cut"
+    )
     plan = load_plan(files.root)
     inspection = inspect(plan, files)
     whole = inspect(plan.model_copy(update={"training": plan.training.model_copy(update={"max_length": 4096})}), files)
@@ -129,7 +137,9 @@ def test_targets_that_are_cut_off_are_counted(tmp_path: Path, writer: Path) -> N
     assert all_of_it.loss_share == all_of_it.targets / all_of_it.tokens
 
 
-def test_data_that_cannot_be_used_can_be_looked_at_and_is_never_trained_on(looked: Callable[..., Any], tiny_model: Path) -> None:
+def test_data_that_cannot_be_used_can_be_looked_at_and_is_never_trained_on(
+    looked: Callable[..., Any], tiny_model: Path
+) -> None:
     rows = [{"text": f"train {i}", "label": "ab"[i % 2]} for i in range(6)] + [{"text": None, "label": "a"}]
     inspection, files = looked({"train.jsonl": rows})
     assert inspection.errors == 1 and inspection.folder.name == f"unusable-{inspection.report.hash}"
@@ -143,7 +153,9 @@ def test_data_that_cannot_be_used_can_be_looked_at_and_is_never_trained_on(looke
     assert not inspection.folder.exists()
 
 
-def test_rows_over_the_length_are_chosen_shown_and_refused_at_launch(looked: Callable[..., Any], tiny_model: Path) -> None:
+def test_rows_over_the_length_are_chosen_shown_and_refused_at_launch(
+    looked: Callable[..., Any], tiny_model: Path
+) -> None:
     rows = [{"text": " ".join(["train"] * (2 + 6 * (i == 3))) + f" {i}", "label": "ab"[i % 2]} for i in range(6)]
     inspection, files = looked({"train.jsonl": rows}, training={"max_length": 6})
     examples = Examples(inspection, files.root)
@@ -190,7 +202,10 @@ def test_the_same_classes_in_another_order_than_the_bases_head_are_an_error_unti
     inspection, _ = looked(data={"labels": ["b", "a"]})
     assert not inspection.errors and inspection.report.labels == ["b", "a"]
     assert inspection.encoded is not None
-    assert inspection.encoded.splits["train"].row(0).category == "a" and inspection.encoded.splits["train"].row(0).label == 1
+    assert (
+        inspection.encoded.splits["train"].row(0).category == "a"
+        and inspection.encoded.splits["train"].row(0).label == 1
+    )
     (tiny_model / "config.json").write_text(json.dumps({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}))
     assert not looked()[0].findings
 
@@ -212,7 +227,13 @@ def test_without_a_tokenizer_everything_else_is_still_told(build: Callable[..., 
 
 
 def test_words_about_a_picture_are_those_of_its_processor(tmp_path: Path) -> None:
-    settings = {"size": {"height": 32, "width": 24}, "do_center_crop": True, "crop_size": 16, "image_mean": [0.5, 0.4, 0.3], "image_std": [1, 1, 1]}
+    settings = {
+        "size": {"height": 32, "width": 24},
+        "do_center_crop": True,
+        "crop_size": 16,
+        "image_mean": [0.5, 0.4, 0.3],
+        "image_std": [1, 1, 1],
+    }
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
     steps = transform_words(tmp_path)
     assert steps[1:] == [
@@ -227,7 +248,7 @@ def test_words_about_a_picture_are_those_of_its_processor(tmp_path: Path) -> Non
 def test_a_thumbnail_keeps_the_shape_and_the_colours(tmp_path: Path) -> None:
     Image.new("RGB", (40, 20), (255, 0, 10)).save(tmp_path / "red.png")
     points = thumbnail(tmp_path / "red.png", 10, 10)
-    assert (len(points[0]), len(points)) == (10, 5) and set(sum(points, [])) == {(255, 0, 10)}
+    assert (len(points[0]), len(points)) == (10, 5) and {point for line in points for point in line} == {(255, 0, 10)}
     (tmp_path / "torn.png").write_bytes((tmp_path / "red.png").read_bytes()[:40])
     assert thumbnail(tmp_path / "torn.png", 10, 10) == []
 
@@ -248,7 +269,10 @@ def test_questions_are_answered_in_turn_and_a_sealed_one_is_refused(looked: Call
 
 
 def command(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    script = "import sys; from ftui.cli import main; code = main(sys.argv[1:]); print(sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'transformers', 'textual'}), file=sys.stderr); sys.exit(code)"
+    script = (
+        "import sys; from ftui.cli import main; code = main(sys.argv[1:]); heavy = {'torch', 'transformers', 'textual'};"
+        "print(sorted(heavy & {name.split('.')[0] for name in sys.modules}), file=sys.stderr); sys.exit(code)"
+    )
     return subprocess.run(
         [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, env=ENVIRONMENT, check=False
     )
@@ -271,7 +295,9 @@ def test_the_command_says_it_as_text_and_as_json_without_a_training_library(
     assert command("inspect", root, "--example", "1", "--split", "test").returncode == 2
 
 
-def test_the_command_exits_with_1_when_the_data_cannot_be_used(build: Callable[..., tuple[Plan, Path]], tiny_model: Path) -> None:
+def test_the_command_exits_with_1_when_the_data_cannot_be_used(
+    build: Callable[..., tuple[Plan, Path]], tiny_model: Path
+) -> None:
     import tomli_w
 
     plan, root = build({"train.jsonl": b'{"text": "x"\n'}, model={"base": str(tiny_model)})

@@ -33,7 +33,11 @@ def real(**columns: Callable[[str, int], Any]) -> dict[str, list[dict[str, Any]]
     """The seed campaign's rows with further columns; each is a function of split and row number."""
     return {
         f"{split}.jsonl": [
-            {"text": row["text"], "label": row["category"], **{name: value(split, i) for name, value in columns.items()}}
+            {
+                "text": row["text"],
+                "label": row["category"],
+                **{name: value(split, i) for name, value in columns.items()},
+            }
             for i, row in enumerate(real_rows(split))
         ]
         for split in SPLITS
@@ -94,7 +98,16 @@ def test_times_cut_by_us_are_in_order_and_units_stay_whole(build: Callable[..., 
     draw = random.Random(4)
     days = [draw.randrange(400) for _ in range(640)]
     files = real(day=lambda s, i: days[i // 5], case=lambda s, i: i // 5)
-    plan, root = build(files, data={"validation": None, "test": None, "time": "day", "unit": "case", "split": {"validation": 0.1, "test": 0.2}})
+    plan, root = build(
+        files,
+        data={
+            "validation": None,
+            "test": None,
+            "time": "day",
+            "unit": "case",
+            "split": {"validation": 0.1, "test": 0.2},
+        },
+    )
     report = check_data(plan, root)
     assert report.split_by == "time" and not report.errors
     times = {name: [row.time for row in rows if row.time is not None] for name, rows in report.splits.items()}

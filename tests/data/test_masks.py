@@ -28,7 +28,11 @@ SPECIAL = {
     "gemma3": ("<bos>", "<end_of_turn>", ["<start_of_turn>"]),
     "qwen2_5": (None, "<|im_end|>", ["<|im_start|>"]),
     "qwen3_instruct_2507": (None, "<|im_end|>", ["<|im_start|>"]),
-    "cohere": ("<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", ["<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|USER_TOKEN|>"]),
+    "cohere": (
+        "<BOS_TOKEN>",
+        "<|END_OF_TURN_TOKEN|>",
+        ["<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|USER_TOKEN|>"],
+    ),
     "lfm2": ("<|startoftext|>", "<|im_end|>", ["<|im_start|>"]),
 }
 """Begin, end of a turn and further special tokens of each family."""
@@ -109,7 +113,10 @@ def test_masks_of_real_templates_equal_those_of_trl(family: Callable[..., Path],
 
 @pytest.mark.parametrize(
     ("name", "template", "special"),
-    [("smollm2", CHATML, (None, "<|im_end|>", ["<|im_start|>"])), ("mistral", MISTRAL, ("<s>", "</s>", ["[INST]", "[/INST]"]))],
+    [
+        ("smollm2", CHATML, (None, "<|im_end|>", ["<|im_start|>"])),
+        ("mistral", MISTRAL, ("<s>", "</s>", ["[INST]", "[/INST]"])),
+    ],
 )
 def test_masks_equal_rendering_with_and_without_each_turn(
     family: Callable[..., Path], name: str, template: str, special: tuple[str | None, str, list[str]]
@@ -122,10 +129,12 @@ def test_masks_equal_rendering_with_and_without_each_turn(
     for chat in CHATS:
         ends = [next(lengths) for _ in chat]
         whole = own.whole(chat)
-        header = len(own.tokenizer.encode_with_offsets("<|im_start|>assistant\n", special=False)[0]) if name == "smollm2" else 0
-        expected = [
-            (ends[i - 1] + header, ends[i]) for i, message in enumerate(chat) if message["role"] == "assistant"
-        ]
+        header = (
+            len(own.tokenizer.encode_with_offsets("<|im_start|>assistant\n", special=False)[0])
+            if name == "smollm2"
+            else 0
+        )
+        expected = [(ends[i - 1] + header, ends[i]) for i, message in enumerate(chat) if message["role"] == "assistant"]
         assert whole.spans == expected
 
 
@@ -151,7 +160,9 @@ def test_bytes_of_one_character_are_one_piece(family: Callable[..., Path]) -> No
     assert len(pieces["穢"].ids) == 3 and pieces["穢"].state == "loss"
 
 
-@pytest.mark.parametrize(("truncation", "states"), [("cut", {"context", "loss", "cut loss"}), ("keep-target", {"context", "loss", "cut"})])
+@pytest.mark.parametrize(
+    ("truncation", "states"), [("cut", {"context", "loss", "cut loss"}), ("keep-target", {"context", "loss", "cut"})]
+)
 def test_what_is_cut_is_shown_where_it_stood(family: Callable[..., Path], truncation: str, states: set[str]) -> None:
     folder = family("own", CHATML, SPECIAL["lfm2"])
     chat = [{"role": "user", "content": "a b c d e f g h"}, {"role": "assistant", "content": "i j k l m n"}]

@@ -65,22 +65,22 @@ class InspectScreen(FtuiScreen):
         self._status()
         self.load()
 
-    def on_unmount(self) -> None:
-        self._end()
+    async def on_unmount(self) -> None:
+        await self._end()
 
     def on_resize(self, event: events.Resize) -> None:
         self._arrange()
         self._ask_for_picture()
 
-    def _end(self) -> None:
-        if self._inspector:
-            self._inspector.end()
-            self._inspector = None
+    async def _end(self) -> None:
+        inspector, self._inspector = self._inspector, None
+        if inspector:
+            await inspector.end()
 
     @work(exclusive=True, group="load")
     async def load(self) -> None:
         """Read and encode the data, then show the example that is chosen."""
-        self._end()
+        await self._end()
         self.query_one(ExamplePanel).show(None, "reading and encoding the data")
         inspector = self._inspector = await Inspector.begin(self.files)
         try:

@@ -13,6 +13,10 @@ Section = tuple[str, list[str]]
 """A heading and its lines."""
 
 
+_PLAIN = str.maketrans({"█": "#", "▏": "|", "–": "-", "…": "~"})
+"""What stands for the signs of the sections where a terminal has ASCII only."""
+
+
 class FactsPanel(Panel):
     """The sections of an inspection at the width there is: sentences are wrapped, lines with columns are cut."""
 
@@ -31,6 +35,8 @@ class FactsPanel(Panel):
                 lines.append(Text(""))
             lines.append(Text(title, STYLES["busy"], no_wrap=True, end=""))
             for line in content:
+                if not self.glyphs.braille:
+                    line = line.translate(_PLAIN)
                 role = "bad" if line.startswith("error:") else "warn" if line.startswith("warning:") else "text"
                 lines += [Text(part, STYLES[role], no_wrap=True, end="") for part in _fitted(line, width)]
         return None, lines
