@@ -17,6 +17,7 @@ from ftui.ui.app import FtuiApp
 from ftui.ui.plot import BRAILLE, DOTS
 from ftui.ui.screens.home import CampaignList
 from ftui.ui.screens.report import ReportPanel
+from ftui.ui.widgets.example import ExamplePanel
 from ftui.ui.widgets.line_chart import LineChart
 
 SIZES = ((80, 24), (120, 40))
@@ -52,7 +53,7 @@ def _drawn(match: re.Match[str]) -> str:
 
 
 async def take(files: CampaignFiles, size: tuple[int, int], folder: Path) -> list[Path]:
-    """Pictures of home, monitor and report at one size of the terminal."""
+    """Pictures of home, monitor, inspection and report at one size of the terminal."""
     app, taken = FtuiApp(files), []
 
     def picture(name: str) -> None:
@@ -76,6 +77,14 @@ async def take(files: CampaignFiles, size: tuple[int, int], folder: Path) -> lis
                 break
         await pilot.pause(0.3)
         picture("report")
+        await pilot.press("escape", "i")
+        for _ in range(2000):
+            await pilot.pause(0.02)
+            if app.screen.query(ExamplePanel) and app.screen.query_one(ExamplePanel).example:
+                break
+        await pilot.press("o")
+        await pilot.pause(0.5)
+        picture("inspection")
         await pilot.press("escape", "escape")
         for _ in range(200):
             await pilot.pause(0.02)
