@@ -153,7 +153,8 @@ def near_findings(pairs: list[NearPair], policy: Duplicates, column: str) -> Ite
         first, kind = pair.matches[0], f"near duplicates {pair.name}"
         example = f"{differing(first.row.text, first.other.text)!r} with {first.other.place} ({first.similarity:.2f})"
         rows = f"{len(pair.matches):,} {'row' if len(pair.matches) == 1 else 'rows'} of {pair.first}"
-        least = f"almost equal to another of {pair.second} (similarity {policy.similarity:g} or more)"
+        which = f"{'another' if pair.first == pair.second else 'one'} of {pair.second}"
+        least = f"almost equal to {which} (similarity {policy.similarity:g} or more)"
         found = f"{rows} {least}, first {example}"
         place, across = first.row.place, pair.first != pair.second
         if across and policy.near == "stop":

@@ -61,6 +61,8 @@ def find_partners(texts: Sequence[str], present: NDArray[np.bool_], similarity: 
 def _ordered(keys: NDArray[np.uint64], band: int) -> tuple[Indices, Indices]:
     """Texts that are not alone in their bucket of `band`, bucket by bucket, most similar beside each other; and their bucket."""
     own = keys[band]
+    if not len(own):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.argsort(own, kind="stable")
     same = own[order[1:]] == own[order[:-1]]
     members = order[np.concatenate((same, [False])) | np.concatenate(([False], same))]
