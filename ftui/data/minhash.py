@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ LONGEST = 128
 ROWS = 20_000
 """Signatures held at once as Python numbers, which is the only way out of the library's matrix."""
 
+PAIRS = 100_000
+"""Pairs of signatures compared at once."""
+
 
 def bands_for(similarity: float) -> tuple[int, int]:
     """Number of bands b and values in each r: the longest bands that keep (1 - s^r)^b at or under `MISSED` within `LONGEST`."""
@@ -45,22 +49,49 @@ def bands_for(similarity: float) -> tuple[int, int]:
     return fitting[-1] if similarity < 1 else (1, 8)
 
 
-def band_keys(texts: Sequence[str], similarity: float) -> NDArray[np.uint64]:
-    """One number per band (rows) and plain text (columns): texts with an equal one in the same row may be similar."""
+@dataclass(frozen=True)
+class Signatures:
+    """What is known of many plain texts without their trigrams."""
+
+    keys: Numbers
+    """One number per band (rows) and text (columns): texts with an equal one in the same row may be similar."""
+    low: NDArray[np.uint8]
+    """The lowest 8 bits of each value of each text's signature (texts are rows)."""
+    similarity: float
+
+    def plausible(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which pairs agree in so many values that they may be similar enough: a far cheaper question than the exact one.
+
+        Agreeing values of a pair at the similarity s asked for are binomial with mean n s; four standard deviations below that
+        fewer than one such pair in ten thousand is lost. Equal low bits of unequal values only let more pairs through.
+        """
+        n, s = self.low.shape[1], self.similarity
+        least = n * s - 4 * math.sqrt(n * s * (1 - s))
+        found = np.empty(len(first), bool)
+        for begin in range(0, len(first), PAIRS):
+            part = slice(begin, begin + PAIRS)
+            found[part] = (self.low[first[part]] == self.low[second[part]]).sum(axis=1) >= least
+        return found
+
+
+def signatures(texts: Sequence[str], similarity: float) -> Signatures:
+    """Signatures of plain texts, made to find pairs of this similarity or more."""
     bands, width = bands_for(similarity)
     keys = np.empty((bands, len(texts)), np.uint64)
+    low = np.empty((len(texts), bands * width), np.uint8)
     for begin, end in _blocks(texts):
         grams, starts = trigrams(texts[begin:end])
         matrix = RMinHash.digest_matrix_from_flat_token_hashes(
             _mixed(grams), starts.astype(np.uint64), bands * width, SEED
         )
-        signatures = np.array(matrix.to_rows(), np.uint64)
+        values = np.array(matrix.to_rows(), np.uint64)
+        low[begin:end] = values.astype(np.uint8)
         for band in range(bands):
             key = np.full(end - begin, band, np.uint64)
             for value in range(band * width, (band + 1) * width):
-                key = _mixed(key ^ signatures[:, value])
+                key = _mixed(key ^ values[:, value])
             keys[band, begin:end] = key
-    return keys
+    return Signatures(keys, low, similarity)
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ftui.data.minhash import band_keys
+from ftui.data.minhash import signatures
 from ftui.data.shingles import jaccard
 
 REACH = 16
@@ -46,11 +46,13 @@ def find_partners(texts: Sequence[str], present: NDArray[np.bool_], similarity: 
     that was met, or a better one met in the same step; not necessarily the most similar.
     """
     found = Partners(np.full(present.shape, -1, np.int64), np.zeros(present.shape))
-    keys = band_keys(texts, similarity)
-    for band in range(len(keys)):
-        members, bucket = _ordered(keys, band)
+    known = signatures(texts, similarity)
+    for band in range(len(known.keys)):
+        members, bucket = _ordered(known.keys, band)
         for split in range(present.shape[1]):
             for first, second in _neighbours(members, bucket, split, present, found):
+                plausible = known.plausible(first, second)
+                first, second = first[plausible], second[plausible]
                 values = jaccard(texts, first, second)
                 similar = values >= similarity
                 _note(found, first[similar], second[similar], values[similar], present)

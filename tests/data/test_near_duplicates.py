@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ftui.data.minhash import LONGEST, MISSED, band_keys, bands_for
+from ftui.data.minhash import LONGEST, MISSED, bands_for, signatures
 from ftui.data.near import NearPair, differing, find_near
 from ftui.data.prepare import check_data, prepare
 from ftui.data.rows import Row
@@ -364,15 +364,16 @@ def test_pairs_at_the_threshold_meet_in_a_band_as_often_as_the_formula_says() ->
     indices = np.arange(2000)
     values = jaccard([*one, *two], indices, indices + 2000)
     assert values.min() == values.max() and abs(values[0] - SIMILARITY) < 0.01
-    keys = band_keys([*one, *two], SIMILARITY)
+    known = signatures([*one, *two], SIMILARITY)
+    keys = known.keys
     missed = 1 - (keys[:, :2000] == keys[:, 2000:]).any(axis=0).mean()
     bands, width = bands_for(SIMILARITY)
-    assert missed < 0.01
+    assert missed < 0.01 and known.plausible(indices, indices + 2000).all()
     assert missed == pytest.approx((1 - values[0] ** width) ** bands, abs=0.006)
 
 
 def test_band_keys_are_the_same_on_every_machine_and_day() -> None:
-    keys = band_keys(["transfer 100 dollars", "내일 아침"], SIMILARITY)
+    keys = signatures(["transfer 100 dollars", "내일 아침"], SIMILARITY).keys
     assert [hex(number) for number in keys[0]] == ["0xf85d982efc141ca5", "0x3e7133c3ed2e32e"]
 
 
