@@ -123,11 +123,20 @@ def test_no_alarm_where_comparing_all_with_all_finds_none(real: Splits) -> None:
 
 def test_order_and_repetition_of_rows_make_no_difference(real: Splits) -> None:
     chance = random.Random(3)
-    expected = matched(find_near(real, 0.7))
-    assert expected and matched(find_near(real, 0.7)) == expected
-    shuffled = {name: chance.sample(rows, len(rows)) for name, rows in real.items()}
+    form = "transfer {} dollars from my savings account to the account of my landlord please"
+    filled = {
+        name: [
+            row(form.format(number), name, 10_000 + i)
+            for i, number in enumerate(chance.sample(range(1000, 10_000), 200))
+        ]
+        for name in SPLITS
+    }
+    given = {name: rows + filled[name] for name, rows in real.items()}
+    expected = matched(find_near(given, 0.7))
+    assert expected and matched(find_near(given, 0.7)) == expected
+    shuffled = {name: chance.sample(rows, len(rows)) for name, rows in given.items()}
     assert matched(find_near(shuffled, 0.7)) == expected
-    repeated = {name: rows + [dataclasses.replace(r) for r in rows[::3]] for name, rows in real.items()}
+    repeated = {name: rows + [dataclasses.replace(r) for r in rows[::3]] for name, rows in given.items()}
     assert matched(find_near(repeated, 0.7)) == expected
 
 
