@@ -81,15 +81,18 @@ def _neighbours(
 ) -> Iterator[tuple[Indices, Indices]]:
     """Steps of pairs: each member that still has no partner in `split`, with the next one of its bucket there, ever further away."""
     there = np.flatnonzero(present[members, split])
-    here = np.arange(len(members))
-    after = np.searchsorted(there, here, side="right")
-    before = np.searchsorted(there, here, side="left") - 1
-    for step in range(REACH):
-        for target in (after + step, before - step):
-            here = np.flatnonzero((found.index[members, split] < 0) & (target >= 0) & (target < len(there)))
-            other = there[target[here]]
+    everyone = np.arange(len(members))
+    after = np.searchsorted(there, everyone, side="right")
+    before = np.searchsorted(there, everyone, side="left") - 1
+    sides = [(everyone, after, 1), (everyone, before, -1)]
+    for _ in range(REACH):
+        for side, (here, target, step) in enumerate(sides):
+            looking = (found.index[members[here], split] < 0) & (target >= 0) & (target < len(there))
+            here, target = here[looking], target[looking]
+            other = there[target]
             beside = bucket[other] == bucket[here]
-            here, other = here[beside], other[beside]
+            here, target, other = here[beside], target[beside], other[beside]
+            sides[side] = (here, target + step, step)
             # Two that both look for a partner in this split meet from either side; once is enough.
             twice = present[members[here], split] & (found.index[members[other], split] < 0) & (other < here)
             if len(first := members[here[~twice]]):
