@@ -2,7 +2,8 @@
 
     python -m pytest -m bench -s tests/bench/test_data.py          FTUI_BENCH_ROWS=20000 tries it small
 
-Each measurement is a process of its own and prints seconds of the clock and of the processor, rows per second and the largest resident memory of that process, rows included.
+Each measurement is a process of its own and prints seconds of the clock and of the processor, rows per second and the largest
+resident memory of that process, rows included.
 The goal of the design: equal and almost equal texts of 1,000,000 rows of ten words in less than 3 minutes and 4 GB on two cores.
 """
 
