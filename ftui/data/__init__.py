@@ -13,6 +13,10 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     clean.py       named, versioned rules applied to every text
     split.py       train, validation and test by unit
     duplicates.py  equal texts within and across splits, and the plan's policy for them
+    shingles.py    texts as sets of trigrams, and how much two share
+    minhash.py     which texts may be similar
+    partners.py    for each text a similar one in every split, confirmed
+    near.py        almost equal texts within and across splits, and the plan's policy for them
     labels.py      categories in class order
     prepare.py     all of the above: checked (`check_data`), or written as a data version (`prepare`)
     store.py       the files of a data version

@@ -61,13 +61,17 @@ class Pair:
             "only_after_cleaning": self.only_after_cleaning,
             "with_other_labels": self.other_labels,
             "examples": [
-                {"text": a[0].text, "rows": [_place(self.first, r) for r in a] + [_place(self.second, r) for r in b]}
+                {
+                    "text": a[0].text,
+                    "rows": [row_place(self.first, r) for r in a] + [row_place(self.second, r) for r in b],
+                }
                 for a, b in self.groups[:EXAMPLES]
             ],
         }
 
 
-def _place(split: str, row: Row) -> dict[str, Any]:
+def row_place(split: str, row: Row) -> dict[str, Any]:
+    """Where a row is, for `leakage.json`."""
     return {"split": split, "id": row.id, "file": row.file, "line": row.line, "label": row.label, "raw": row.raw}
 
 

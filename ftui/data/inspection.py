@@ -136,6 +136,8 @@ def inspection_content(inspection: Inspection) -> dict[str, Any]:
             else None
         ),
         "duplicates": [pair.content() for pair in report.pairs],
+        "near": [pair.content() for pair in report.near],
+        "similarity": plan.data.duplicates.similarity,
         "dropped": len(report.dropped),
         "findings": [finding.row() for finding in inspection.findings],
     }

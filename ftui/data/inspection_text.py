@@ -40,6 +40,7 @@ def sections(content: Mapping[str, Any]) -> list[Section]:
         Section("Special tokens", list(_special(content))),
         Section("Pictures", [f"{i}. {step}" for i, step in enumerate(content["transform"] or [], 1)]),
         Section("Equal texts", list(_duplicates(content))),
+        Section("Almost equal texts", list(_near(content))),
     ]
     return [section for section in made if section.lines]
 
@@ -201,3 +202,15 @@ def _duplicates(content: Mapping[str, Any]) -> Iterator[str]:
         for example in pair["examples"][:EXAMPLES_SHOWN]:
             places = ", ".join(f"{row['file']}:{row['line']}" for row in example["rows"][:4])
             yield f"  {safe(example['text'], 60)}  ({places})"
+
+
+def _near(content: Mapping[str, Any]) -> Iterator[str]:
+    for pair in content["near"]:
+        (first, second), (rows, others) = pair["splits"], pair["rows"]
+        if not rows:
+            continue
+        where = f"within {first}" if first == second else f"of {first} are like {others:,} of {second}"
+        yield f"{rows:,} rows {where}, by {content['similarity']:g} of their trigrams or more"
+        for example in pair["examples"][:EXAMPLES_SHOWN]:
+            places = " and ".join(f"{row['file']}:{row['line']}" for row in example["rows"])
+            yield f"  {example['similarity']:.2f}  {example['difference']}  ({places})"

@@ -18,6 +18,7 @@ from ftui.data.findings import DataError, Finding, Findings, error
 from ftui.data.form import Form, FormError, read_form
 from ftui.data.labels import check_labels, check_model_labels, class_order, slice_names
 from ftui.data.leaks import UnnamedUnits, crossing_units, missing_times, time_of, time_order
+from ftui.data.near import NearPair, find_near, near_drops, near_findings, near_identity
 from ftui.data.pictures import folder_rows, picture_row
 from ftui.data.records import read_records
 from ftui.data.rows import Row, class_row
@@ -69,6 +70,8 @@ class DataReport:
     """Rows by category and split."""
     pairs: list[Pair]
     """Equal texts by pair of splits, before anything was dropped."""
+    near: list[NearPair]
+    """Almost equal texts by pair of splits, among what equal texts left; empty where none were searched."""
     dropped: list[Dropped]
     findings: list[Finding] = field(default_factory=list)
 
@@ -124,6 +127,11 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
     noticed.add(*duplicate_findings(pairs, data.duplicates, compared_column(plan)))
     dropped = drop_from_train(pairs, data.duplicates)
     splits = without(splits, dropped)
+    near = find_near(splits, data.duplicates.similarity) if searches_near(plan) else []
+    noticed.add(*near_findings(near, data.duplicates, compared_column(plan)))
+    if almost := near_drops(near, data.duplicates):
+        splits = without(splits, almost)
+        dropped += almost
     if not noticed.errors or any(splits.values()):
         noticed.add(*empty_splits(splits))
     if task in CLASSIFICATIONS:
@@ -144,6 +152,7 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
         form=None if form is None else form.schema,
         counts=count_categories(splits),
         pairs=pairs,
+        near=near,
         dropped=dropped,
         findings=noticed.all(),
     )
@@ -241,6 +250,7 @@ def manifest(report: DataReport, plan: Plan) -> dict[str, Any]:
         "duplicates": {
             "policy": plan.data.duplicates.model_dump(),
             "texts": {pair.name: len(pair.groups) for pair in report.pairs},
+            "near": {pair.name: [len(pair.matches), len(pair.reverse)] for pair in report.near},
             "dropped": len(report.dropped),
         },
         "findings": [finding.row() for finding in report.findings],
@@ -248,12 +258,21 @@ def manifest(report: DataReport, plan: Plan) -> dict[str, Any]:
 
 
 def leakage(report: DataReport, plan: Plan) -> dict[str, Any]:
-    """What `leakage.json` says: equal texts by pair of splits, as found before anything was dropped."""
+    """What `leakage.json` says: equal texts by pair of splits, as found before anything was dropped, and almost equal ones after.
+
+    Versions with the same rows are one version: `near` and `similarity` are as they were when it was first written, unless they
+    decided what was dropped.
+    """
     return {
         "schema": 1,
         "compared": "texts after cleaning, equal to the last character",
         "policy": plan.data.duplicates.model_dump(),
         "pairs": [pair.content() for pair in report.pairs],
+        "near": {
+            "compared": "character trigrams of texts without case and punctuation, of rows left after equal texts were treated",
+            "similarity": plan.data.duplicates.similarity,
+            "pairs": [pair.content() for pair in report.near],
+        },
         "dropped_from_train": len(report.dropped),
     }
 
@@ -269,7 +288,7 @@ def _identity(
         "unit": data.unit,
         "split": None if split_by == "files" else {**data.split.model_dump(), "by": split_by},
         "cleaning": data.cleaning,
-        "duplicates": data.duplicates.model_dump(),
+        "duplicates": data.duplicates.equal,
     }
     also = {
         "task": task if task != "text-classification" else None,
@@ -280,12 +299,18 @@ def _identity(
         "form": None if form is None else form.schema,
         # Names and places are in the files; what the pictures show is not.
         "pictures": _pictures(splits) if task == "image-classification" else None,
+        "near": near_identity(data.duplicates) or None if searches_near(plan) else None,
     }
     return identity | {name: value for name, value in also.items() if value is not None}
 
 
 def _pictures(splits: Splits) -> str:
     return sha256_json([[row.path, row.text] for rows in splits.values() for row in rows])
+
+
+def searches_near(plan: Plan) -> bool:
+    """Whether almost equal texts are looked for. A picture's text is the hash of its file: near ones look like any others."""
+    return plan.data.duplicates.near != "off" and plan.hypothesis.task != "image-classification"
 
 
 def compared_column(plan: Plan) -> str:

@@ -160,6 +160,17 @@ class Duplicates(Section):
 
     within_train: Literal["drop", "warn", "stop"] = "warn"
     across: Literal["drop-from-train", "warn", "stop"] = "drop-from-train"
+    near: Literal["off", "warn", "drop-from-train", "stop"] = "warn"
+    """Almost equal texts in two splits. Those within one split are only ever pointed out: a paraphrase is an example of its own.
+    `off` searches none; pictures are never searched."""
+    similarity: Annotated[float, Field(gt=0.5, le=1)] = 0.85
+    """Share of character trigrams that two almost equal texts have in common at least, of all they have. At 0.85, sentences of ten
+    words differ in one short word or number or in their order; at 0.7, every other pair found says something else."""
+
+    @property
+    def equal(self) -> dict[str, str]:
+        """The policy for equal texts alone."""
+        return {"within_train": self.within_train, "across": self.across}
 
 
 Files = Annotated[list[Sentence], Field(min_length=1)]
