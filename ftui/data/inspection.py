@@ -135,12 +135,17 @@ def inspection_content(inspection: Inspection) -> dict[str, Any]:
             if plan.hypothesis.task == "image-classification" and inspection.model_dir is not None
             else None
         ),
-        "duplicates": [pair.content() for pair in report.pairs],
-        "near": [pair.content() for pair in report.near],
+        "duplicates": [_unsealed(pair.content()) for pair in report.pairs],
+        "near": [_unsealed(pair.content()) for pair in report.near],
         "similarity": plan.data.duplicates.similarity,
         "dropped": len(report.dropped),
         "findings": [finding.row() for finding in inspection.findings],
     }
+
+
+def _unsealed(pair: dict[str, Any]) -> dict[str, Any]:
+    """A pair of splits without rows of which none is outside the test."""
+    return {**pair, "examples": []} if set(pair["splits"]) == {"test"} else pair
 
 
 def _fields(report: DataReport) -> dict[str, dict[str, int]]:
