@@ -161,7 +161,9 @@ def near_findings(pairs: list[NearPair], policy: Duplicates, column: str) -> Ite
             way = 'data.duplicates.near = "stop" refuses this: remove them, or choose another policy'
             yield error(place, column, f"{found}; {way}", kind)
         elif not across:
-            yield warning(place, column, f"{found}; they were kept: a paraphrase is an example of its own", kind)
+            kept = "they were kept: a paraphrase is an example of its own"
+            counted = "what they ask for counts more than once in every evaluation"
+            yield warning(place, column, f"{found}; {kept if pair.first == 'train' else counted}", kind)
         elif pair.first == "validation":
             way = "settings chosen on validation have then seen part of the test; remove them from one of the two"
             yield warning(place, column, f"{found}; {way}", kind)
@@ -188,11 +190,12 @@ def differing(text: str, other: str, limit: int = 160) -> str:
     """
     a, b = text.split(), other.split()
     parts: list[str] = []
-    for kind, i, j, k, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    steps = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    for number, (kind, i, j, k, m) in enumerate(steps):
         if kind != "equal":
             parts.append(f"[{' '.join(a[i:j])}|{' '.join(b[k:m])}]")
             continue
-        head, tail = CONTEXT if i > 0 else 0, CONTEXT if j < len(a) else 0
+        head, tail = CONTEXT if number else 0, CONTEXT if number < len(steps) - 1 else 0
         whole = j - i <= 2 * CONTEXT or a == b
         parts += a[i:j] if whole else [*a[i : i + head], "…", *a[j - tail : j]]
     line = safe(" ".join(parts), limit)

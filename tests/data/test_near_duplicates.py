@@ -391,6 +391,8 @@ def test_band_keys_are_the_same_on_every_machine_and_day() -> None:
     [
         ("transfer 100 dollars", "transfer 200 dollars", "transfer [100|200] dollars"),
         ("go home", "please go home now", "[|please] go home [|now]"),
+        ("a b c d e f g h i", "x a b c d e f g h i y", "[|x] a b c … g h i [|y]"),
+        ("a b c d e f g h", "x a b c d e f g h", "[|x] a b c …"),
         ("a b c d e f g h i", "a b c d e f g h j", "… f g h [i|j]"),
         ("x b c d e f g h i j", "y b c d e f g h i z", "[x|y] b c d … g h i [j|z]"),
         ("go  home", "go home", "go home (other spaces)"),
