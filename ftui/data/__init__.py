@@ -5,7 +5,13 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
 
     findings.py    what was noticed, and the error that carries it
     sources.py     paths and globs of the plan to files with content hashes
-    records.py     one file's bytes to records: JSON Lines, JSON, CSV
+    hub.py         a data set of the hub at a pinned revision, from its cache or from the hub
+    records.py     one file's bytes to records, by the ending of its name
+    lines.py       bytes to lines of text: encoding, line ends, length
+    jsons.py       JSON Lines and JSON arrays
+    separated.py   CSV and TSV
+    tables.py      Parquet
+    reading.py     one file to the cleaned rows of the plan's task, and rows that are left out
     rows.py        records to rows: text, label, id, unit
     dialogues.py   records to chats: prompt and answer, messages, a text and its fields
     form.py        the JSON schema of an answer, and how one is judged
