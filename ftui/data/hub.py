@@ -61,10 +61,9 @@ def find_dataset(data: Data) -> HubFiles:
     partly: Path | None = None
     try:
         partly = snapshot(cached=True)
-        absent = [pattern for pattern in patterns if not _there(pattern, partly)]
-        if not absent and _is_proven(partly, data, patterns):
+        if _is_proven(partly, data, patterns):
             return HubFiles(partly, proven=True)
-        if absent:
+        if absent := [pattern for pattern in patterns if not _there(pattern, partly)]:
             tried.append(f"the hub's cache holds no {', '.join(absent)} of it")
             partly = None
     except (LocalEntryNotFoundError, OSError, ValueError):

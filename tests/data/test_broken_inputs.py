@@ -486,6 +486,13 @@ def test_a_file_that_vanishes_between_two_looks_is_an_error(build, monkeypatch) 
     assert "cannot be read any more: No such file or directory" in finding.message
 
 
+def test_a_row_group_that_gives_fewer_rows_than_it_says_is_an_error(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "x.parquet").write_bytes(parquet({"text": TEXTS, "label": LABELS}))
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *arguments, **options: iter(()))
+    (finding,) = [item for item in read_records(tmp_path / "x.parquet", "x.parquet") if isinstance(item, Finding)]
+    assert "rows 1 to 2 cannot be read (2 of 2 rows are missing)" in finding.message
+
+
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
 def test_a_line_of_fifty_megabytes_takes_the_memory_of_a_few(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

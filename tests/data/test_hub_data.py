@@ -102,6 +102,23 @@ def test_a_cache_that_lacks_a_named_file_is_no_data_set(build, cached: Path) -> 
         assert words in finding.message
 
 
+def test_the_librarys_own_list_of_files_proves_a_cache_complete_or_partial(build, cached: Path) -> None:
+    from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
+
+    def list_files(*more: str) -> None:
+        names = [path.relative_to(cached).as_posix() for path in cached.rglob("*") if path.is_file()]
+        entry = TreeCacheEntry(size=1, blob_id="0", lfs_sha256=None, lfs_size=None, xet_hash=None)
+        write_tree_cache(str(cached.parents[1]), REVISION, dict.fromkeys([*names, *more], entry))
+
+    plan, root = build(data=NAMED)
+    list_files()
+    report = check_data(plan, root)
+    assert not report.errors and not [f for f in report.findings if f.field == "data.hub"]
+    list_files("data/train-2.jsonl")
+    (finding,) = [f for f in check_data(plan, root).errors if f.field == "data.hub"]
+    assert "or part of it only" in finding.message
+
+
 def test_another_revision_is_never_taken_instead(cached: Path) -> None:
     with pytest.raises(HubError, match="has no such revision"):
         find_dataset(Data(train="data/*.jsonl", hub="owner/tickets", revision="f" * 40))
