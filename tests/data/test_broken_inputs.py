@@ -458,6 +458,33 @@ def test_what_is_no_regular_file_is_named_and_never_waited_for(build, name: str)
     assert words in finding.message
 
 
+SCHEMAS: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"{", "is not valid JSON"),
+    "a list": (b"[]", "holds no object"),
+    "nested past all sense": (b"[" * 100_000, "is nested too deeply"),
+    "latin-1": (b'{"title": "caf\xe9"}', "is not valid JSON"),
+    "no fields": (b"{}", "describes no object with fields"),
+    "a type that is none": (b'{"properties": {"a": {"type": "text"}}}', "is no JSON schema"),
+    "a part that is not there": (b'{"properties": {"a": {"$ref": "#/$defs/b"}}}', "refers to #/$defs/b, which is not in it"),
+    "a part elsewhere": (b'{"properties": {"a": {"$ref": "https://x.example/b"}}}', "copy that part into it"),
+    "nothing there": (b"", "cannot be read: No such file or directory"),
+}  # fmt: skip
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", [*SCHEMAS, "a pipe"])
+def test_a_schema_that_judges_no_answer_is_one_error(build, name: str) -> None:
+    content, words = SCHEMAS.get(name, (b"", "is no regular file"))
+    plan, root = build({"train.jsonl": lines(*orders(4))}, **TASKS["extraction"])
+    schema = root / "answer.schema.json"
+    if name == "a pipe":
+        os.mkfifo(schema)
+    elif content:
+        schema.write_bytes(content)
+    (finding,) = [f for f in check_data(plan, root).errors if f.kind == "no schema"]
+    assert finding.place == "answer.schema.json" and words in finding.message
+
+
 def test_a_file_that_may_not_be_read_is_an_error(build, monkeypatch) -> None:
     plan, root = build()
 
