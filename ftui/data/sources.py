@@ -50,7 +50,7 @@ def find_sources(data: Data, root: Path, *, folders: bool = False) -> Iterator[S
         for index, pattern in enumerate(getattr(data, split) or []):
             field = f"data.{split}[{index}]"
             try:
-                paths = _matches(pattern, root)
+                paths = _matches(pattern, root, None if data.hub is not None else CampaignFiles(root))
                 nothing = "" if paths else _nothing(pattern, root)
             except (OSError, ValueError, RuntimeError) as problem:  # no permission, a loop of links, a NUL, ~nobody
                 reason = (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
@@ -72,9 +72,12 @@ def find_sources(data: Data, root: Path, *, folders: bool = False) -> Iterator[S
                     yield _folder(split, path, name) if folders and path.is_dir() else _source(split, path, name, field)
 
 
-def _matches(pattern: str, campaign: Path) -> list[Path]:
-    """The files of a path or glob. Raises OSError, ValueError or RuntimeError where the path cannot even be looked up."""
-    literal = campaign / Path(pattern).expanduser()
+def _matches(pattern: str, root: Path, campaign: CampaignFiles | None) -> list[Path]:
+    """The files of a path or glob, without what a preparation wrote into `campaign` (None: `root` is none).
+
+    Raises OSError, ValueError or RuntimeError where the path cannot even be looked up.
+    """
+    literal = root / Path(pattern).expanduser()
     try:
         literal.stat()
         return [literal]
@@ -84,9 +87,9 @@ def _matches(pattern: str, campaign: Path) -> list[Path]:
     if not glob.has_magic(pattern):
         return []
     expanded = str(Path(pattern).expanduser())
-    matches = glob.glob(expanded, root_dir=campaign, recursive=True)  # noqa: PTH207  # Path.glob refuses absolute patterns
-    found = [campaign / match for match in sorted(matches)]
-    return [path for path in found if not path.is_dir() and not _is_ours(path, CampaignFiles(campaign))]
+    matches = glob.glob(expanded, root_dir=root, recursive=True)  # noqa: PTH207  # Path.glob refuses absolute patterns
+    found = [root / match for match in sorted(matches)]
+    return [path for path in found if not path.is_dir() and not (campaign is not None and _is_ours(path, campaign))]
 
 
 def _is_ours(path: Path, files: CampaignFiles) -> bool:
@@ -96,10 +99,10 @@ def _is_ours(path: Path, files: CampaignFiles) -> bool:
     return path == files.data_current or bool(_OURS.match(path.relative_to(files.data).parts[0]))
 
 
-def _nothing(pattern: str, campaign: Path) -> str:
+def _nothing(pattern: str, root: Path) -> str:
     if glob.has_magic(pattern):
-        return f"{pattern!r} matches no file in {campaign}"
-    path = campaign / pattern
+        return f"{pattern!r} matches no file in {root}"
+    path = root / pattern
     if not path.parent.is_dir():
         return f"no such file: {path}; its folder does not exist"
     near = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)

@@ -1,7 +1,9 @@
 """Parquet files to records, row group by row group; the line of a record is the number of its row, from 1.
 
-Texts, numbers, lists and objects become what JSON has for them. A value of any other type (bytes, a time, a decimal, a map)
-becomes a `Foreign`, which is no error unless the plan reads that column. pyarrow is imported when the first file is read.
+Texts, numbers, lists and objects become what JSON has for them. A field that is null in an object is left out of it, for a Parquet
+file has no other way to say that a row has no such field; messages, a list of objects, keep theirs. A value of any other type
+(bytes, a time, a decimal, a map) becomes a `Foreign`, which is no error unless the plan reads that column. pyarrow is imported
+when the first file is read.
 """
 
 from __future__ import annotations
@@ -81,14 +83,22 @@ def _records(
 
 
 def _values(column: Any) -> list[Any]:
+    import pyarrow as pa
+
     if not _is_plain(column.type):
         foreign = Foreign(f"of the type {safe(str(column.type), 60)}")
         return [foreign if there else None for there in column.is_valid().to_pylist()]
     try:
         values: list[Any] = column.to_pylist()
     except UnicodeDecodeError:
-        return [_value(scalar) for scalar in column]
-    return values
+        values = [_value(scalar) for scalar in column]
+    return [_without_nulls(value) for value in values] if pa.types.is_struct(column.type) else values
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_nulls(part) for name, part in value.items() if part is not None}
 
 
 def _value(scalar: Any) -> Any:

@@ -184,7 +184,7 @@ class Data(Section):
     instruction: Sentence | None = None
     """Generation and extraction: what the model is told before each example, as its system message."""
     bad_rows: Literal["stop", "drop"] = "stop"
-    """A row that cannot be used (no messages, a null answer, …) is an error, or is named and left out."""
+    """A row that cannot be used (no messages, a null answer, …) is an error, or is named, left out and kept in dropped.jsonl."""
     unit: Sentence | None = None
     """Column whose values must not cross splits (conversation, patient, document). None: each row is a unit."""
     split: Split = Split()

@@ -335,6 +335,14 @@ CASES: dict[str, Case] = {
         data={"columns": {"messages": "messages", "category": "kind"}},
     ),
     # extraction
+    "fields from Parquet, where null stands for absent": Case(
+        parquet({"text": BOTH, "fields": [{"drink": "tea", "size": None, "name": None}, {"drink": "tea", "size": "small"}]}),
+        [], BOTH, "train.parquet", "extraction",
+    ),
+    "a required field is null in Parquet": Case(
+        parquet({"text": BOTH, "fields": [{"drink": None, "name": "Ada"}, {"drink": "tea", "name": None}]}),
+        [("error", 1, "fields.drink", "None is not one of")], ["also fine"], "train.parquet", "extraction",
+    ),
     "fields in CSV that are no JSON": Case(
         b"text,fields\nx,{drink: tea}\n", [("error", 2, "fields", "is not valid JSON")], [], "train.csv", "extraction"
     ),

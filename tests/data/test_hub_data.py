@@ -79,6 +79,15 @@ def test_the_version_is_its_content_and_the_manifest_says_where_it_came_from(bui
     assert check_data(plan, root).hash != version.hash
 
 
+def test_a_data_set_may_call_its_files_like_what_a_preparation_writes(build, cached: Path) -> None:
+    (cached / "data" / "0123456789abcdef").mkdir()
+    for name in ("data/current.json", "data/0123456789abcdef/rows.json"):
+        (cached / name).write_text(json.dumps([{"text": name, "label": "a"}]))
+    plan, root = build(data={**NAMED, "train": ["data/*.jsonl", "data/**/*.json"]})
+    texts = {row.text for row in check_data(plan, root).splits["train"]}
+    assert {"data/current.json", "data/0123456789abcdef/rows.json"} <= texts
+
+
 def test_equal_files_of_two_splits_are_two_files(build, cached: Path) -> None:
     """Both are links to one blob; what they repeat is found row by row."""
     (cached / "test.jsonl").unlink()
