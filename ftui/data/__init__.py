@@ -5,13 +5,20 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
 
     findings.py    what was noticed, and the error that carries it
     sources.py     paths and globs of the plan to files with content hashes
-    records.py     one file's bytes to records: JSON Lines, JSON, CSV
+    hub.py         a data set of the hub at a pinned revision, from its cache or from the hub
+    records.py     one file's bytes to records, by the ending of its name
+    lines.py       bytes to lines of text: encoding, line ends, length
+    jsons.py       JSON Lines and JSON arrays
+    separated.py   CSV and TSV
+    tables.py      Parquet
+    reading.py     one file to the cleaned rows of the plan's task, and rows that are left out
     rows.py        records to rows: text, label, id, unit
     dialogues.py   records to chats: prompt and answer, messages, a text and its fields
     form.py        the JSON schema of an answer, and how one is judged
     pictures.py    records and folders to pictures and their labels
     clean.py       named, versioned rules applied to every text
-    split.py       train, validation and test by unit
+    split.py       train, validation and test, cut by unit, by time or in proportion
+    leaks.py       units in two splits, times out of order, units nobody named
     duplicates.py  equal texts within and across splits, and the plan's policy for them
     shingles.py    texts as sets of trigrams, and how much two share
     minhash.py     which texts may be similar
@@ -27,5 +34,12 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     chat.py        a chat to tokens and the positions that carry loss
     encoders.py    which encoder a task has
     encode.py      encoded rows in Arrow files, memory-mapped by every run
-    __main__.py    `python -m ftui.data CAMPAIGN`, as the supervisor starts it
+    order.py       which examples belong to which update and micro-batch
+    facts.py       what the encoded rows are, counted over all of them
+    explain.py     one example token by token
+    transform.py   what the model's processor does to a picture, in words
+    inspection.py  data as the loss will see it, whatever is wrong with it
+    inspection_text.py  the same in words and aligned lines
+    examples.py    the examples of an inspection, chosen and shown one by one
+    __main__.py    `python -m ftui.data`: prepare a campaign's data, or inspect it
 """

@@ -12,6 +12,7 @@ from typing import Any
 from ftui.data.clean import Rule, clean
 from ftui.data.findings import Finding, error
 from ftui.data.form import Form
+from ftui.data.jsons import Decoder
 from ftui.data.rows import Message, Row, identity_of, missing, name_of, shown, text_of
 from ftui.plan.schema import Data
 
@@ -69,13 +70,15 @@ def _row(
     answer_is_clean: bool = False,
 ) -> Iterator[Row | Finding]:
     identity, group = identity_of(name, line, record, data.columns, data.unit)
+    whole = not problems
     problems = [*problems, *(value for value in (category, identity, group) if isinstance(value, Finding))]
     raw = _before_answer(said)
     last = len(said) - 1
     messages = [
         m if answer_is_clean and i == last else {**m, "content": clean(m["content"], rules)} for i, m in enumerate(said)
     ]
-    problems += _check(messages, data, f"{name}:{line}")
+    if whole:  # of messages that were not all read, nothing can be said as a whole
+        problems += _check(messages, data, f"{name}:{line}")
     if problems:
         yield from problems
         return
@@ -157,9 +160,14 @@ def _fields(record: dict[str, Any], column: str, place: str) -> dict[str, Any] |
     value = record[column]
     if isinstance(value, str):  # CSV has no other way to hold an object
         try:
-            value = json.loads(value)
-        except ValueError as problem:
-            return error(place, column, f"is not valid JSON: {problem}", "broken JSON")
+            decoder = Decoder()
+            value = decoder.value(value)
+        except (ValueError, RecursionError) as problem:
+            said = "it is nested too deeply" if isinstance(problem, RecursionError) else problem
+            return error(place, column, f"is not valid JSON: {said}", "broken JSON")
+        if decoder.noticed:
+            (_, sentence, kind), *_ = decoder.noticed
+            return error(place, column, f"{sentence}; correct it", kind)
     if value is None:
         return error(place, column, "the fields are null; write {} where there are none", "null fields")
     if not isinstance(value, dict):

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from ftui.record.text import safe
+
 SHOWN = 20
 """Findings of one kind that are listed one by one in each file; the rest are counted in one more."""
 
@@ -70,16 +72,16 @@ class Findings:
 
 
 def error(place: str, field: str, message: str, kind: str) -> Finding:
-    return Finding("error", place, field, message, kind)
+    return Finding("error", safe(place), safe(field, 200), safe(message), kind)
 
 
 def warning(place: str, field: str, message: str, kind: str) -> Finding:
-    return Finding("warning", place, field, message, kind)
+    return Finding("warning", safe(place), safe(field, 200), safe(message), kind)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: its nearest known neighbour, or all that are known."""
-    names = [str(k) for k in known]
+    names = [safe(str(k), 100) for k in known]
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"

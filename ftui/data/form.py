@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 Fields = Mapping[str, Any]
 
@@ -46,6 +49,8 @@ class Form:
             raise FormError(f"is no JSON schema: {problem.message}") from None
         if not schema.get("properties"):
             raise FormError("describes no object with fields; give it `properties`")
+        for reference in _references(schema):
+            _check_reference(reference, schema)
         self.schema = dict(schema)
         self.fields: list[str] = list(schema["properties"])
         self.required: list[str] = list(schema.get("required", []))
@@ -88,14 +93,41 @@ class Form:
 def read_form(path: Path) -> Form:
     """The form in a file. Raises `FormError`."""
     try:
+        if path.exists() and not path.is_file():
+            raise FormError("is no regular file")
         schema = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise FormError(f"cannot be read: {problem.strerror}") from None
+    except RecursionError:
+        raise FormError("is nested too deeply") from None
     except ValueError as problem:
         raise FormError(f"is not valid JSON: {problem}") from None
     if not isinstance(schema, dict):
         raise FormError("holds no object")
     return Form(schema)
+
+
+def _references(part: Any) -> Iterator[str]:
+    """What a schema refers to, anywhere in it."""
+    if isinstance(part, Mapping):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        for inner in part.values():
+            yield from _references(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            yield from _references(inner)
+
+
+def _check_reference(reference: str, schema: Mapping[str, Any]) -> None:
+    """Raises `FormError` for what is not in the schema itself: nothing is fetched to judge an answer."""
+    if not reference.startswith("#"):
+        raise FormError(f"refers to {reference}, which is not in it; copy that part into it")
+    whole = Registry().with_resource("", DRAFT202012.create_resource(dict(schema)))
+    try:
+        whole.resolver().lookup(reference)
+    except Unresolvable:
+        raise FormError(f"refers to {reference}, which is not in it; correct it") from None
 
 
 def parse_object(text: str) -> dict[str, Any] | None:

@@ -138,7 +138,7 @@ def inspection_content(inspection: Inspection) -> dict[str, Any]:
         "duplicates": [_unsealed(pair.content()) for pair in report.pairs],
         "near": [_unsealed(pair.content()) for pair in report.near],
         "similarity": plan.data.duplicates.similarity,
-        "dropped": len(report.dropped),
+        "dropped": len(report.dropped) + len(report.left_out),
         "findings": [finding.row() for finding in inspection.findings],
     }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ftui.data.findings import Finding, error, warning
-from ftui.data.rows import Row, identity_of, name_of, text_of
+from ftui.data.rows import Row, identity_of, kind_of, name_of, text_of
 from ftui.plan.schema import Columns
 from ftui.record.files import sha256_file
 from ftui.record.text import safe
@@ -46,6 +46,7 @@ def picture_row(
         line,
         digest,
         path=_relative(path, campaign),
+        label_as=kind_of(record[columns.label]),
     )
 
 
@@ -77,10 +78,9 @@ def _hash(path: Path, place: str, field: str) -> str | Finding:
         if path.stat().st_size:
             return sha256_file(path)
         return error(place, field, f"{safe(path.name)} is empty; copy it again, or remove the row", "empty picture")
-    except OSError as problem:
-        message = (
-            f"no picture at {safe(str(path))} ({problem.strerror}); paths are relative to the file that names them"
-        )
+    except (OSError, ValueError) as problem:  # a name with a NUL character is the second
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        message = f"no picture at {safe(str(path))} ({reason}); paths are relative to the file that names them"
         return error(place, field, message, "no picture")
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ftui import __version__
-from ftui.data.clean import RULES, Rule, clean, find_rules
-from ftui.data.dialogues import extraction_row, generation_row
+from ftui.data.clean import RULES, find_rules
 from ftui.data.duplicates import Dropped, Pair, drop_from_train, duplicate_findings, find_pairs, without
 from ftui.data.encode import encode_splits
 from ftui.data.encoders import make_encoder
-from ftui.data.findings import DataError, Finding, Findings, error
+from ftui.data.findings import DataError, Finding, Findings, error, warning
 from ftui.data.form import Form, FormError, read_form
+from ftui.data.hub import HubError, find_dataset
 from ftui.data.labels import check_labels, check_model_labels, class_order, slice_names
-from ftui.data.leaks import UnnamedUnits, crossing_units, missing_times, time_of, time_order
+from ftui.data.leaks import UnnamedUnits, crossing_units, missing_times, time_order
 from ftui.data.near import NearPair, find_near, near_drops, near_findings, near_identity
-from ftui.data.pictures import folder_rows, picture_row
-from ftui.data.records import read_records
-from ftui.data.rows import Row, class_row
-from ftui.data.sources import SPLITS, Source, find_sources
+from ftui.data.reading import LeftOut, Reader
+from ftui.data.rows import Row
+from ftui.data.sources import SPLITS, find_sources
 from ftui.data.split import Splits, check_shares, count_categories, cut, empty_splits, how_to_cut
 from ftui.data.store import (
     FORM_FILE,
@@ -34,7 +31,8 @@ from ftui.data.store import (
     write_dropped,
     write_rows,
 )
-from ftui.plan.schema import TASK_COLUMNS, Data, Plan, Training
+from ftui.plan.load import PLAN_FILE
+from ftui.plan.schema import TASK_COLUMNS, Plan, Training
 from ftui.plan.settings import DataVersion
 from ftui.plan.variants import variant_plan
 from ftui.record.files import read_json, replace_json, sha256_json
@@ -73,6 +71,9 @@ class DataReport:
     near: list[NearPair]
     """Almost equal texts by pair of splits, among what equal texts left; empty where none were searched."""
     dropped: list[Dropped]
+    """Training rows left out by the policy for duplicates."""
+    left_out: list[LeftOut] = field(default_factory=list)
+    """Rows that cannot be used, left out by `data.bad_rows`."""
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -103,11 +104,13 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
     files: list[dict[str, Any]] = []
     splits: Splits = {name: [] for name in SPLITS}
     unnamed = UnnamedUnits({*data.columns.model_dump().values(), data.unit, data.time} - {None})
-    for source in find_sources(data, campaign, folders=task == "image-classification"):
+    reader = Reader(plan, campaign, rules, form, noticed, unnamed)
+    root = campaign if data.hub is None else _hub(plan, noticed)
+    for source in find_sources(data, root, folders=task == "image-classification") if root is not None else ():
         if isinstance(source, Finding):
             noticed.add(source)
             continue
-        rows = _read(source, plan, campaign, rules, form, noticed, unnamed)
+        rows = reader.rows(source)
         splits[source.split] += rows
         files.append({"split": source.split, "name": source.name, "sha256": source.sha256, "bytes": source.bytes})
         files[-1]["rows"] = len(rows)
@@ -154,6 +157,7 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
         pairs=pairs,
         near=near,
         dropped=dropped,
+        left_out=reader.left_out,
         findings=noticed.all(),
     )
 
@@ -224,7 +228,7 @@ def write_version(report: DataReport, plan: Plan, target: Path) -> None:
     with whole_folder(target) as aside:
         for name in SPLITS:
             write_rows(aside / f"{name}.jsonl", report.splits[name])
-        write_dropped(aside / "dropped.jsonl", report.dropped)
+        write_dropped(aside / "dropped.jsonl", [*report.left_out, *report.dropped])
         replace_json(aside / "leakage.json", leakage(report, plan))
         if report.form is not None:
             replace_json(aside / FORM_FILE, report.form)
@@ -238,6 +242,7 @@ def manifest(report: DataReport, plan: Plan) -> dict[str, Any]:
         "hash": report.hash,
         "made_by": f"ftui {__version__}",
         "identity": report.identity,
+        **({} if plan.data.hub is None else {"hub": plan.data.hub, "revision": plan.data.revision}),
         "files": report.files,
         "columns": plan.data.columns.model_dump(),
         "unit": plan.data.unit,
@@ -253,6 +258,7 @@ def manifest(report: DataReport, plan: Plan) -> dict[str, Any]:
             "near": {pair.name: [len(pair.matches), len(pair.reverse)] for pair in report.near},
             "dropped": len(report.dropped),
         },
+        "bad_rows": {"policy": plan.data.bad_rows, "left_out": len(report.left_out)},
         "findings": [finding.row() for finding in report.findings],
     }
 
@@ -324,6 +330,25 @@ def compared_column(plan: Plan) -> str:
     return columns.text
 
 
+def _hub(plan: Plan, noticed: Findings) -> Path | None:
+    if plan.hypothesis.task == "image-classification":
+        message = "pictures are read from a folder only; download the data set, name its files, and leave data.hub out"
+        noticed.add(error(PLAN_FILE, "data.hub", message, "pictures of a hub"))
+        return None
+    try:
+        found = find_dataset(plan.data)
+    except HubError as problem:
+        noticed.add(error(PLAN_FILE, "data.hub", str(problem), "no data set"))
+        return None
+    if not found.proven:
+        message = (
+            "the globs were matched in the hub's cache, which does not say whether it has every file of the revision; "
+            "connect to the network once to be sure"
+        )
+        noticed.add(warning(PLAN_FILE, "data.hub", message, "cache not proven"))
+    return found.directory
+
+
 def _form(plan: Plan, campaign: Path, noticed: Findings) -> Form | None:
     name = plan.evaluation.format
     if plan.hypothesis.task != "extraction" or name is None:
@@ -333,95 +358,6 @@ def _form(plan: Plan, campaign: Path, noticed: Findings) -> Form | None:
     except FormError as problem:
         noticed.add(error(name, "", f"{problem}; it is the JSON schema that evaluation.format names", "no schema"))
         return None
-
-
-def _read(
-    source: Source,
-    plan: Plan,
-    campaign: Path,
-    rules: list[Rule],
-    form: Form | None,
-    noticed: Findings,
-    unnamed: UnnamedUnits,
-) -> list[Row]:
-    """Cleaned rows of one file. What is wrong with a row stops, or is named and the row left out, as `data.bad_rows` says."""
-    rows = []
-    before = source.path.stat()
-    for item in _items(source, plan, campaign, rules, form, unnamed):
-        if isinstance(item, Finding):
-            noticed.add(item)
-        else:
-            rows.append(item)
-    after = source.path.stat()
-    changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
-    if changed or (before.st_size != source.bytes and source.path.is_file()):
-        noticed.add(
-            error(source.name, "", "changed while it was read; wait until it is written, then try again", "changed")
-        )
-    return rows
-
-
-def _items(
-    source: Source, plan: Plan, campaign: Path, rules: list[Rule], form: Form | None, unnamed: UnnamedUnits
-) -> Iterator[Row | Finding]:
-    task, data, name = plan.hypothesis.task, plan.data, source.name
-    drop = data.bad_rows == "drop"
-    if source.path.is_dir():
-        yield from folder_rows(source.path, name, campaign)
-        return
-    for record in read_records(source.path, name):
-        if isinstance(record, Finding):
-            yield record
-            continue
-        match task:
-            case "generation":
-                found = list(generation_row(name, *record, data, rules))
-            case "extraction":
-                found = list(extraction_row(name, *record, data, rules, form)) if form is not None else []
-            case "image-classification":
-                found = list(picture_row(name, *record, data.columns, data.unit, source.path, campaign))
-            case _:
-                found = list(_class_row(name, *record, data, rules))
-        unnamed.see(source.split, record[1])
-        if data.time is not None:
-            found = [_at_its_time(item, record[1], data.time) for item in found]
-        for item in found:
-            yield left_out(item) if drop and isinstance(item, Finding) and item.severity == "error" else item
-
-
-def _class_row(name: str, line: int, record: dict[str, Any], data: Data, rules: list[Rule]) -> Iterator[Row | Finding]:
-    for item in class_row(name, line, record, data.columns, data.unit):
-        if isinstance(item, Finding):
-            yield item
-            continue
-        row = dataclasses.replace(item, text=clean(item.text, rules))
-        if problems := _check_text(row, data.columns.text):
-            yield from problems
-        else:
-            yield row
-
-
-def _at_its_time(item: Row | Finding, record: dict[str, Any], column: str) -> Row | Finding:
-    if isinstance(item, Finding):
-        return item
-    time = time_of(record, column, item.place)
-    return time if isinstance(time, Finding) else dataclasses.replace(item, time=time)
-
-
-def left_out(finding: Finding) -> Finding:
-    """An error about a row as a warning that the row was left out."""
-    message = f'{finding.message}; the row was left out (data.bad_rows = "drop")'
-    return dataclasses.replace(finding, severity="warning", message=message)
-
-
-def _check_text(row: Row, column: str) -> list[Finding]:
-    if not row.text.strip():
-        state = "is empty" if not row.raw.strip() else "is empty after cleaning"
-        return [error(row.place, column, f"the text {state}; fill it, or remove the row", "empty text")]
-    if "\0" in row.text:
-        message = 'the text holds a NUL character; remove it, or add "drop-control@1" to data.cleaning'
-        return [error(row.place, column, message, "NUL in text")]
-    return []
 
 
 def _repeated_ids(rows: list[Row], column: str | None) -> list[Finding]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ftui.data.findings import Finding, error, nearest
+from ftui.data.tables import Foreign
 from ftui.plan.schema import Columns
 from ftui.record.text import safe
 
@@ -37,6 +38,8 @@ class Row:
     """The picture's file, relative to the campaign; empty for text."""
     time: float | None = None
     """When it is from: seconds since 1970 or the number the file gives; None where the plan names no time."""
+    label_as: str = "a text"
+    """How the file has the category, "a number" for instance; known while files are read, and not stored."""
 
     @property
     def place(self) -> str:
@@ -66,7 +69,8 @@ def class_row(
         yield from problems
         return
     assert isinstance(text, str) and isinstance(label, str) and isinstance(identity, str)
-    yield Row(identity, text, label, group if isinstance(group, str) else None, name, line, text)
+    unit_value = group if isinstance(group, str) else None
+    yield Row(identity, text, label, unit_value, name, line, text, label_as=kind_of(record[columns.label]))
 
 
 def identity_of(
@@ -102,6 +106,8 @@ def name_of(record: dict[str, Any], column: str, place: str, what: str) -> str |
     if not isinstance(value, str):
         message = f"the {what} is {shown(value)}; it must be a text or a whole number"
         return error(place, column, message, f"{what} of another type")
+    if "\0" in value:
+        return error(place, column, f"the {what} holds a NUL character; remove it", f"NUL in {what}")
     if value != value.strip():
         return error(place, column, f"the {what} {value!r} has spaces around it; remove them", f"spaces around {what}")
     return _utf8(value, column, place)
@@ -121,14 +127,16 @@ def missing(record: dict[str, Any], column: str, place: str) -> Finding:
     return error(place, column, f"the column is missing; {nearest(column, record)}", "missing column")
 
 
+KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+
+
+def kind_of(value: object) -> str:
+    """What sort of value it is, in words."""
+    return "null" if value is None else KINDS.get(type(value), "a value of another kind")
+
+
 def shown(value: object) -> str:
-    kinds = {
-        str: "a text",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        list: "a list",
-        dict: "an object",
-    }
-    kind = "null" if value is None else kinds[type(value)]
-    return f"{kind} ({safe(json.dumps(value, ensure_ascii=False), 40)})"
+    """A value in a sentence: its kind and its beginning."""
+    if isinstance(value, Foreign):
+        return value.what
+    return f"{kind_of(value)} ({safe(json.dumps(value, ensure_ascii=False), 40)})"

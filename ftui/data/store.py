@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from ftui.data.duplicates import Dropped
+from ftui.data.reading import LeftOut
 from ftui.data.rows import Row
+from ftui.data.tables import Foreign
 from ftui.record.files import read_json, sha256_file, sync_directory, sync_tree
-from ftui.record.lines import iterate_rows
+from ftui.record.lines import iterate_rows, with_words
 
 ROWS, ROWS_SCHEMA = "rows", 1
 DROPPED, DROPPED_SCHEMA = "dropped", 1
@@ -107,9 +109,13 @@ class StoredRows:
         return (self.row(index) for index in range(len(self)))
 
 
-def write_dropped(path: Path, dropped: list[Dropped]) -> None:
-    """Rows that were left out, with the reason and the row that stays."""
-    lines = ({**_row_content(d.row), "reason": d.reason, "equals": d.equals.id, "at": d.equals.place} for d in dropped)
+def write_dropped(path: Path, dropped: Iterable[Dropped | LeftOut]) -> None:
+    """Every row that was left out, one line each: `file`, `line`, `reason`, and what is known of it.
+
+    A repeated row has its content, and `equals` and `at` of the row that stays; one that cannot be used has the `field`
+    and `reason` of its first problem, those of the others in `also`, and its `record` as the file says it.
+    """
+    lines = (_bad_content(d) if isinstance(d, LeftOut) else _repeated_content(d) for d in dropped)
     _write_lines(path, DROPPED, DROPPED_SCHEMA, lines)
 
 
@@ -131,6 +137,29 @@ def is_intact(manifest: Path) -> bool:
         return False
 
 
+def _repeated_content(dropped: Dropped) -> dict[str, Any]:
+    stays = dropped.equals
+    return {**_row_content(dropped.row), "reason": dropped.reason, "equals": stays.id, "at": stays.place}
+
+
+def _bad_content(left: LeftOut) -> dict[str, Any]:
+    first, *others = [{"field": problem.field, "reason": problem.message} for problem in left.problems]
+    content: dict[str, Any] = {"file": left.file, "line": left.line, **first}
+    if others:
+        content["also"] = others
+    try:
+        record = with_words(left.record)
+        json.dumps(record, default=_foreign)
+    except RecursionError:
+        return content  # the reason says that it is nested too deeply
+    return {**content, "record": record}
+
+
+def _foreign(value: object) -> str:
+    """A value of a Parquet file that JSON has no form for, in words."""
+    return value.what if isinstance(value, Foreign) else str(value)
+
+
 def _row_content(row: Row) -> dict[str, Any]:
     content: dict[str, Any] = {"id": row.id, "text": row.text, "label": row.label, "unit": row.unit}
     content |= {"file": row.file, "line": row.line}
@@ -140,6 +169,7 @@ def _row_content(row: Row) -> dict[str, Any]:
 
 def _write_lines(path: Path, kind: str, schema: int, rows: Iterator[dict[str, Any]]) -> None:
     # Not `LineWriter`: it hands each row to the kernel at once, which a file written aside does not need.
-    with path.open("w", encoding="utf-8") as file:
+    # Half a surrogate pair, which only a row that was left out can hold, is written as JSON's own escape.
+    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         for row in ({"file": kind, "schema": schema}, *rows):
-            file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+            file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_foreign) + "\n")

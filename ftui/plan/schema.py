@@ -10,7 +10,16 @@ import re
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 SCHEMA = 1
 """Version of the plan's form. A newer one is refused, an older one is read."""
@@ -182,11 +191,15 @@ class Data(Section):
     train: Files
     validation: Files | None = None
     test: Files | None = None
+    hub: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
+    """A data set of the hub, `owner/name`; train, validation and test are then paths or globs inside it."""
+    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")] | None = None
+    """Commit of the data set on the hub. Required with `hub`."""
     columns: Columns = Columns()
     instruction: Sentence | None = None
     """Generation and extraction: what the model is told before each example, as its system message."""
     bad_rows: Literal["stop", "drop"] = "stop"
-    """A row that cannot be used (no messages, a null answer, …) is an error, or is named and left out."""
+    """A row that cannot be used (no messages, a null answer, …) is an error, or is named, left out and kept in dropped.jsonl."""
     unit: Sentence | None = None
     """Column whose values must not cross splits (conversation, patient, document). None: each row is a unit."""
     time: Sentence | None = None
@@ -229,6 +242,33 @@ class Data(Section):
                 f'split.by = "stratified" cuts row by row, and unit = "{self.unit}" says rows belong together; take split.by = "hash"'
             )
         return self
+
+    @model_validator(mode="after")
+    def hub_with_revision(self) -> Data:
+        if self.hub is None:
+            if self.revision is not None:
+                raise ValueError(
+                    "revision is the commit of a data set on the hub; name it in hub, or leave revision out"
+                )
+            return self
+        if self.revision is None:
+            raise ValueError(
+                f"the data set {self.hub} needs the commit it was taken from in revision (40 hex digits); `main` moves"
+            )
+        for name in ("train", "validation", "test"):
+            for pattern in getattr(self, name) or []:
+                if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
+                    raise ValueError(f"{name}: {pattern!r} leads out of the data set {self.hub}; name a path inside it")
+                if pattern.endswith(".py"):
+                    raise ValueError(f"{name}: {pattern!r} is code, which is never fetched; name files of data")
+        return self
+
+    @model_serializer(mode="wrap")
+    def without_unused_hub(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Plans that name no hub keep the hash they had before there was one to name."""
+        content: dict[str, Any] = handler(self)
+        unused = {name for name in ("hub", "revision") if content.get(name) is None}
+        return {name: value for name, value in content.items() if name not in unused}
 
 
 class Model(Section):
