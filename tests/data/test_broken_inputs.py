@@ -44,6 +44,7 @@ def checked(build: Callable[..., Any], case: Case, **data: Any) -> DataReport:
     sections = {name: dict(section) for name, section in about.items()}
     own = sections.pop("data", {})
     settings = {**own, "train": f"data/{case.file}", "cleaning": [], **case.data, **data}
+    settings["duplicates"] = {"near": "off", **settings.get("duplicates", {})}
     plan, root = build({**held_out, case.file: case.content}, data=settings, **sections)
     (root / "answer.schema.json").write_text(json.dumps(SCHEMA))
     return check_data(plan, root)
