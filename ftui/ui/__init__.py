@@ -5,9 +5,11 @@ Imports plan, record, machine, engine (its client), verdict and report; never da
 
     app.py        the app, its theme and palette
     keys.py       every key, and what help says about it
-    screens/      home, monitor, report; help and typed confirmation above them
+    screens/      home, monitor, inspection, report; help and questions above them
     widgets/      one file per region of a screen
     reader.py     follows the files of a campaign
+    inspector.py  asks the data room's own process for examples
+    tokens.py     a text token by token, with a ruler of what carries loss
     curves.py     a run's series as arrays
     summary.py    what the record means in words: states, progress, estimates
     layout.py     places of the panels at a size of the terminal

@@ -17,6 +17,7 @@ from ftui.ui.app import FtuiApp
 from ftui.ui.screens.confirm import TypedConfirmation
 from ftui.ui.screens.help import HelpScreen
 from ftui.ui.screens.home import CampaignList, HomeScreen
+from ftui.ui.screens.inspect import InspectScreen
 from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.screens.report import ReportPanel, ReportScreen
 from ftui.ui.widgets.log import LogPanel
@@ -130,7 +131,7 @@ async def test_the_report_of_a_campaign_on_its_way_says_that_there_is_no_verdict
 
 
 def test_every_binding_has_an_id_a_word_and_a_sentence() -> None:
-    nodes = (HomeScreen, MonitorScreen, ReportScreen, HelpScreen, TypedConfirmation, Panel)
+    nodes = (HomeScreen, MonitorScreen, InspectScreen, ReportScreen, HelpScreen, TypedConfirmation, Panel)
     ours = [b for node in nodes for b in node.__dict__["BINDINGS"]]
     assert set(ours) | set(keys.EVERYWHERE) == set(keys.ALL), (
         "all keys are in keys.py, and all keys of keys.py are used"

@@ -1,1 +1,1 @@
-"""Whole screens: home, monitor of one campaign, report; and the layers above them: help, typed confirmation."""
+"""Whole screens: home, monitor of one campaign, inspection of its data, report; and the layers above: help, questions."""
