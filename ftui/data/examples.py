@@ -25,6 +25,9 @@ ONLY = ("all", "cut", "unusable")
 
 ORDERS = ("data", "longest")
 
+MOST_PIECES = 5000
+"""Pieces of one example that are shown; nobody reads a megabyte, and a terminal should not draw it (K30)."""
+
 
 class SealedError(Exception):
     """Rows of the test split were asked for."""
@@ -80,7 +83,10 @@ class Examples:
             "class": (labels.index(row.label) if row.label in labels else NO_CLASS) if classed else None,
             "unit": row.unit,
             "answer": row.answer,
-            "pieces": [[piece.text, piece.state, piece.special, len(piece.ids)] for piece in explained.pieces],
+            "pieces": [
+                [piece.text, piece.state, piece.special, len(piece.ids)] for piece in explained.pieces[:MOST_PIECES]
+            ],
+            "more": sum(len(piece.ids) for piece in explained.pieces[MOST_PIECES:]),
             "tokens": explained.tokens,
             "kept": explained.kept,
             "targets": explained.targets,

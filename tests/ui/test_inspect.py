@@ -120,6 +120,24 @@ async def test_facts_stand_beside_or_behind_the_example_and_the_test_is_never_am
             assert lines(app)[1].split()[0] in ("train", "validation")
 
 
+async def test_a_row_of_half_a_megabyte_is_shown_cut_and_escaped(campaign: CampaignFiles) -> None:
+    """K30: control characters and colour codes are shown, and what is too long for anybody to read is counted."""
+    path = campaign.root / "data" / "train.jsonl"
+    row = {"prompt": "\x1b[2J\x07 " + "żółć " * 100_000, "answer": "x", "language": "polish"}
+    path.write_text(path.read_text() + json.dumps(row, ensure_ascii=False) + "\n")
+    app = FtuiApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app, campaign)
+        await pilot.press("o")
+        await until(pilot, lambda: "longest first" in text(app) and "data/train.jsonl:31" in text(app), "the row", 30)
+        panel = screen.query_one(ExamplePanel)
+        assert panel.example is not None and panel.example["more"] > 100_000
+        assert "\x1b" not in text(app) and "\\x07" in text(app)
+        panel.focus()
+        await pilot.press("end")
+        await until(pilot, lambda: "more tokens" in text(app), "the count")
+
+
 async def test_ascii_alone_tells_loss_from_context(campaign: CampaignFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FTUI_ASCII", "1")
     app = FtuiApp()

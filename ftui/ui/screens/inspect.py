@@ -86,7 +86,7 @@ class InspectScreen(FtuiScreen):
         try:
             self.content = await inspector.read()
         except InspectorError as problem:
-            self.query_one(ExamplePanel).show(None, f"The data cannot be inspected: {problem}")
+            self._trouble(f"The data cannot be inspected: {problem}")
             return
         example, facts = self.query_one(ExamplePanel), self.query_one(FactsPanel)
         example.transform = self.content["transform"] or []
@@ -110,14 +110,19 @@ class InspectScreen(FtuiScreen):
             self.rows, self.at = (await self._inspector.ask(ask="choose", **wanted))["rows"], 0
             await self._show()
         except InspectorError as problem:
-            self.query_one(ExamplePanel).show(None, str(problem))
+            self._trouble(str(problem))
 
     @work(exclusive=True, group="ask")
     async def show_example(self) -> None:
         try:
             await self._show()
         except InspectorError as problem:
-            self.query_one(ExamplePanel).show(None, str(problem))
+            self._trouble(str(problem))
+
+    def _trouble(self, sentence: str) -> None:
+        """Say why there is nothing to show; nothing when this screen itself has ended the process."""
+        if self._inspector is not None:
+            self.query_one(ExamplePanel).show(None, sentence)
 
     async def _show(self) -> None:
         panel = self.query_one(ExamplePanel)
@@ -134,7 +139,10 @@ class InspectScreen(FtuiScreen):
 
     @work(exclusive=True, group="picture")
     async def draw_picture(self) -> None:
-        await self._draw()
+        try:
+            await self._draw()
+        except InspectorError as problem:
+            self._trouble(str(problem))
 
     async def _draw(self) -> None:
         """Have the example's picture made as large as the panel is."""

@@ -93,6 +93,8 @@ class ExamplePanel(Panel):
                 text.append(part.text, style + Style(italic=True, color=MUTED) if part.special else style)
                 ruler.append(part.ruler, _RULERS[part.state])
             lines += [text, ruler]
+        if example["more"]:
+            lines.append(Text(f"… and {example['more']:,} more tokens", STYLES["muted"]))
         if example["padding"]:
             lines.append(Text(f"+ {example['padding']:,} padding behind it in its first batch", STYLES["muted"]))
         return None, lines
