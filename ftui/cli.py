@@ -85,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     inspected.add_argument("--longest", action="store_true", help="count examples from the longest")
     inspected.add_argument("--text", metavar="T", default="", help="only examples that say T")
     campaign(add("plan", _plan, "batch arithmetic, variants, rental and what fits", json=True))
+    preflight = campaign(add("preflight", _preflight, "the gates: every operation once, on this machine", json=True))
+    preflight.add_argument("--accept", metavar="N", type=int, help="put remedy N of the last gates into the plan")
+    preflight.add_argument(
+        "--fit", action="store_true", help="search the largest micro-batch that fits, the update unchanged"
+    )
     run = campaign(add("run", _run, "start or continue", json=True))
     how = run.add_mutually_exclusive_group()
     how.add_argument("--wait", action="store_true", help="stay and print progress until it ends")
@@ -288,6 +293,64 @@ def _run(options: argparse.Namespace) -> int:
             f"{files.name} runs without this terminal; `ftui open {options.campaign}` shows it, `ftui stop {options.campaign}` stops it"
         )
     return _tell(files, options, waited=options.wait)
+
+
+def _preflight(options: argparse.Namespace) -> int:
+    from ftui.engine.client import EngineError, start, supervisor_alive
+    from ftui.progress import wait
+    from ftui.record.journal import read_journal
+    from ftui.record.preflight import describe_gates, gates_text
+    from ftui.record.state import fold
+
+    files = _find(options)
+    plan = _load_plan(files)
+    if supervisor_alive(files):
+        raise Answer(STATE, f"{files.name} is running; its gates are tried before its runs")
+    if options.accept is not None:
+        return _accept(files, plan, options.accept)
+    _refuse_what_cannot_start(files, plan)
+    if options.fit:
+        return _fit(files, plan, options)
+    try:
+        start(files, only_gates=True)
+    except EngineError as error:
+        raise Answer(STATE, str(error)) from None
+    wait(files)
+    described = describe_gates(files, fold(read_journal(files.journal)), plan)
+    _print_json(described) if options.json else print(gates_text(described))
+    return DONE if described["passed"] else NO
+
+
+def _accept(files: CampaignFiles, plan: Plan, number: int) -> int:
+    from ftui.plan.edit import changed_text
+    from ftui.record.files import replace_text
+    from ftui.record.journal import read_journal
+    from ftui.record.preflight import gate_remedies
+    from ftui.record.rows import read_gates
+    from ftui.record.state import fold
+
+    state = fold(read_journal(files.journal))
+    offered = gate_remedies(read_gates(files.gates(state.gates[-1].id).rows), plan) if state.gates else []
+    if not 1 <= number <= len(offered):
+        raise Answer(USAGE, f"there is no remedy {number}; the last gates offer {len(offered)}")
+    if state.runs:
+        raise Answer(
+            STATE, "runs have begun under this plan; a change would mix two plans and belongs into a new campaign"
+        )
+    replace_text(files.plan, changed_text(files.plan.read_text(encoding="utf-8"), offered[number - 1].change))
+    print(f"{files.plan}: {offered[number - 1].title}\n{offered[number - 1].experiment}")
+    return DONE
+
+
+def _fit(files: CampaignFiles, plan: Plan, options: argparse.Namespace) -> int:
+    from ftui.engine.fit import FitError, fit_text, search_fit
+
+    try:
+        found = search_fit(files, plan)
+    except FitError as error:
+        raise Answer(NO, str(error)) from None
+    _print_json(found) if options.json else print(fit_text(found))
+    return DONE if found["largest"] is not None else NO
 
 
 def _refuse_what_cannot_start(files: CampaignFiles, plan: Plan) -> None:

@@ -3,7 +3,7 @@
 One detached process per campaign decides what happens next from the journal alone, so a new one takes up where a killed one
 stood. It starts every job as a process of its own and imports no torch. Imports plan, record, machine.
 
-    __main__.py    `python -m ftui.engine [--detach] CAMPAIGN`
+    __main__.py    `python -m ftui.engine [--detach] [--only-gates] CAMPAIGN`
     client.py      start, stop, is it alive: all that app and command line may use
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
@@ -12,5 +12,6 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets
     amend.py       which changes of a launched plan are amendments
+    fit.py         the search for the largest micro-batch, started and told
     follow.py      the journal and series as lines for a person
 """

@@ -1,4 +1,4 @@
-"""`python -m ftui.engine [--detach] CAMPAIGN_DIRECTORY`: supervise a campaign.
+"""`python -m ftui.engine [--detach] [--only-gates] CAMPAIGN_DIRECTORY`: supervise a campaign, or only try its gates.
 
 With `--detach`, in a session of its own without a terminal; the command returns when the supervisor has taken over, with its pid on
 standard output, or with its reason on standard error and exit code 1.
@@ -15,12 +15,11 @@ from ftui.record.layout import CampaignFiles
 
 
 def main(arguments: list[str]) -> int:
-    detach = arguments[:1] == ["--detach"]
-    files = CampaignFiles(Path(arguments[-1]).resolve())
-    return _detach(files) if detach else _serve(files, None)
+    files, only_gates = CampaignFiles(Path(arguments[-1]).resolve()), "--only-gates" in arguments
+    return _detach(files, only_gates) if "--detach" in arguments else _serve(files, None, only_gates)
 
 
-def _detach(files: CampaignFiles) -> int:
+def _detach(files: CampaignFiles, only_gates: bool) -> int:
     """Fork twice, so that the supervisor has no parent here and no terminal, and wait for its first word."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -33,7 +32,7 @@ def _detach(files: CampaignFiles) -> int:
         log = os.open(files.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
-        os._exit(_serve(files, writing))
+        os._exit(_serve(files, writing, only_gates))
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading) as pipe:
@@ -45,7 +44,7 @@ def _detach(files: CampaignFiles) -> int:
     return 1
 
 
-def _serve(files: CampaignFiles, first_word: int | None) -> int:
+def _serve(files: CampaignFiles, first_word: int | None, only_gates: bool) -> int:
     from ftui.engine.supervisor import Supervisor
 
     def answer(text: str) -> None:
@@ -53,7 +52,7 @@ def _serve(files: CampaignFiles, first_word: int | None) -> int:
             os.write(first_word, text.encode())
             os.close(first_word)
 
-    supervisor = Supervisor(files)
+    supervisor = Supervisor(files, only_gates=only_gates)
     try:
         supervisor.take_over()
     except Exception as error:

@@ -22,12 +22,15 @@ def changed_fields(before: Plan, after: Plan) -> list[str]:
     return sorted(_differences(before.content(), after.content()))
 
 
-def check_amendment(before: Plan, after: Plan) -> list[str]:
+def check_amendment(before: Plan, after: Plan, *, begun: bool) -> list[str]:
     """Fields changed between the launched plan and the one on the disk, [] for none.
 
-    Variants may be added. Raises `PlanChanged` when anything else that runs depend on is different.
+    Until runs have `begun` to be queued, anything may change: that is what the pilot is for. Later, variants may be added. Raises
+    `PlanChanged` when anything else that runs depend on is different.
     """
     changed = changed_fields(before, after)
+    if not begun:
+        return changed
     refused = [n for n in changed if n in DECIDES or not (n == "variants" or n.startswith(AMENDABLE))]
     if "variants" in changed:
         kept = {v.id: v for v in after.variants}

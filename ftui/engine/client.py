@@ -26,12 +26,13 @@ def supervisor_pid(files: CampaignFiles) -> int | None:
     return supervisor_identity(files).get("pid") if supervisor_alive(files) else None
 
 
-def start(files: CampaignFiles) -> int:
+def start(files: CampaignFiles, *, only_gates: bool = False) -> int:
     """Launch or continue the campaign in a process that survives this one, its terminal and its session; returns its pid.
 
+    With `only_gates`, it ends when the gates have been tried.
     Blocks until the supervisor has taken over (well under a second). Raises `EngineError` with its reason when it did not.
     """
-    command = [*PYTHON, "ftui.engine", "--detach", str(files.root)]
+    command = [*PYTHON, "ftui.engine", "--detach", *["--only-gates"] * only_gates, str(files.root)]
     try:
         answer = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_TIMEOUT_SECONDS

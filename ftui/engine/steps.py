@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from ftui.plan.budget import Spread, training_ends_at
 from ftui.plan.schema import Plan
 from ftui.plan.variants import planned_runs
-from ftui.record.state import Campaign, Run
+from ftui.record.state import Campaign, Gates, Run
 
 MAX_LOST = 3
 """Times a run may be lost (killed, crashed without a word) under one supervisor before it is left alone."""
@@ -117,6 +117,10 @@ class Situation:
     """The data was prepared, or found unchanged, under this supervisor."""
     gates_failed: bool = False
     """The gates failed under this supervisor."""
+    gates_key: str | None = None
+    """What gates must have been tried with to be valid now; None: not known, and all that passed are."""
+    only_gates: bool = False
+    """Nothing but the gates is wanted."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """How often each run was lost under this supervisor."""
     durations: Mapping[str, Spread] = field(default_factory=dict)
@@ -128,14 +132,21 @@ def next_steps(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
     live = situation.live
     if not situation.data_checked:
         return [] if "data" in live else [PrepareData(phase=state.phase or "preflight")]
-    if not any(gates.passed for gates in state.gates):
+    if not any(gates_hold(gates, situation.gates_key) for gates in state.gates):
         if situation.gates_failed:
             return _report_then(state, live, Close("the gates did not pass; nothing was trained", phase="preflight"))
         return [] if "gates" in live else [RunGates()]
+    if situation.only_gates:
+        return [Close("the gates passed; nothing else was asked for", phase=state.phase or "preflight")]
     if any(run.id not in state.runs for run in planned_runs(plan)):
         return [QueueRuns()]
     steps = _train(state, plan, situation)
     return _conclude(state, plan, situation) if steps is None else steps
+
+
+def gates_hold(gates: Gates, key: str | None) -> bool:
+    """Whether a pass through the gates says something about runs on this machine under this plan (B2)."""
+    return bool(gates.passed) and (key is None or gates.key is None or gates.key == key)
 
 
 def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | None:

@@ -37,6 +37,7 @@ from ftui.engine.steps import (
     next_steps,
 )
 from ftui.machine.sample import Sampler
+from ftui.machine.versions import gates_key, versions
 from ftui.plan.budget import rental_clock
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
@@ -46,7 +47,7 @@ from ftui.record.files import read_json, replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
 from ftui.record.requests import Request, pending_requests
-from ftui.record.rows import machine_writer, read_gates, read_outcome, write_outcome
+from ftui.record.rows import machine_writer, next_gate_process, read_gates, read_outcome, write_outcome
 from ftui.record.state import CONTINUABLE, Campaign, Run, fold
 
 TICK_SECONDS = 0.5
@@ -58,7 +59,7 @@ GRACE_SECONDS = 60.0
 class Supervisor:
     """Runs one campaign from where its journal stands to its end, a stop, or its own death."""
 
-    def __init__(self, files: CampaignFiles) -> None:
+    def __init__(self, files: CampaignFiles, *, only_gates: bool = False) -> None:
         self.files = files
         self.lock = SupervisorLock(files)
         self.journal = Journal(files.journal, "supervisor")
@@ -70,6 +71,9 @@ class Supervisor:
         self.lost: dict[str, int] = {}
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
+        self._gate_process = ""
+        """Verb of the process that tries gates now, or did last."""
+        self.only_gates = only_gates
 
     def take_over(self) -> None:
         """Take the lock, freeze or compare the plan, adopt what still runs. Raises a sentence when the campaign cannot go on."""
@@ -77,6 +81,7 @@ class Supervisor:
         self.plan = load_plan(self.files.root)
         self.plan_hash = plan_hash(self.plan)
         self.places = places(self.plan.machine)
+        self.gates_key = gates_key(self.plan, versions())
         self._catch_up()
         if self.state.plan is None:
             clock = rental_clock(self.plan.rental, now())
@@ -87,7 +92,7 @@ class Supervisor:
                 starts_at=stamp(clock.starts_at),
                 ends_at=stamp(clock.ends_at),
             )
-        elif changed := check_amendment(self.state.plan, self.plan):
+        elif changed := check_amendment(self.state.plan, self.plan, begun=bool(self.state.runs)):
             clock = rental_clock(self.plan.rental, self.state.launched_at or now())
             self._say(
                 "amended",
@@ -144,6 +149,8 @@ class Supervisor:
             live=frozenset(self.jobs),
             data_checked=self.data_checked,
             gates_failed=self.gates_failed,
+            gates_key=self.gates_key,
+            only_gates=self.only_gates,
             lost=self.lost,
             durations=self._durations,
         )
@@ -309,9 +316,14 @@ class Supervisor:
         control = next(run for run in planned_runs(self.plan) if run.variant == CONTROL)
         settings = run_settings(self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True)
         replace_text(folder.run.settings, dump_settings(settings))
-        self._say("gates-started", gates=identity)
-        own = self._free_places(self.plan.machine.processes)
-        self._start("gates", train_command("pilot", folder.root, settings, own), own)
+        self._say("gates-started", gates=identity, key=self.gates_key)
+        self._start_gate_process("pilot", identity)
+
+    def _start_gate_process(self, verb: str, identity: str) -> None:
+        """Try the gates of one process; all but the last are tried by as many as a run has."""
+        folder, self._gate_process = self.files.gates(identity).root, verb
+        own = self._free_places(1 if verb == "reload" else self.plan.machine.processes)
+        self._start("gates", train_command(verb, folder, read_settings(folder), own), own)
 
     def _start_export(self, run: str) -> None:
         name = run if not any(e.name == run for e in self.state.exports) else f"{run}-{len(self.state.exports) + 1}"
@@ -398,12 +410,13 @@ class Supervisor:
             self._fail("data", _tail(job.log))
             return
         content = read_json(self.files.data_current)
-        if self.state.data is None:
+        known = self.state.data
+        if known is None or (known.hash != content["data"]["hash"] and not self.state.runs):
             self._say("data-ready", data=content["data"], findings=content["findings"])
-        elif self.state.data.hash != content["data"]["hash"]:
+        elif known.hash != content["data"]["hash"]:
             self._fail(
                 "data",
-                f"the data is not what the campaign was launched with ({self.state.data.hash} then, {content['data']['hash']} now); "
+                f"the data is not what the campaign was launched with ({known.hash} then, {content['data']['hash']} now); "
                 "runs on two data versions cannot be compared. Put the files back, or start a new campaign",
             )
             return
@@ -413,14 +426,14 @@ class Supervisor:
         gates = self.state.gates[-1]
         folder = self.files.gates(gates.id)
         rows = read_gates(folder.rows)
-        failed = next((row for row in rows if row.verdict == "failed"), None)
-        if job.exit_code == 0 and not any(row.gate == "reload" for row in rows):
-            settings = read_settings(folder.root)
-            own = self._free_places(1)
-            self._start("gates", train_command("reload", folder.root, settings, own), own)
+        failed = [row for row in rows if row.verdict == "failed"]
+        verb = next_gate_process(rows)
+        # A process that ends without a word for it would end so again.
+        if verb is not None and (job.exit_code == 0 or failed) and verb != self._gate_process:
+            self._start_gate_process(verb, gates.id)
             return
-        passed = job.exit_code == 0 and failed is None
-        cause = None if passed else f"{failed.gate}: {failed.cause}" if failed else why_ended(job)
+        passed = job.exit_code == 0 and not failed and verb is None
+        cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
         self.gates_failed = not passed
         self._say("gates-ended", gates=gates.id, passed=passed, cause=cause)
         self._durations = self._measure_durations()

@@ -87,6 +87,19 @@ def fingerprint(found: Mapping[str, str] | None = None) -> str:
     return sha256_json({name: own.get(name) for name in DECISIVE})[:12]
 
 
+CONTROL_SECTIONS = ("data", "model", "method", "training", "evaluation", "machine")
+"""Sections of a plan that the pilot depends on: it tries the control, whatever the hypothesis says and the rental costs."""
+
+
+def gates_key(plan: Plan, found: Mapping[str, str]) -> str | None:
+    """What gates are valid for: the machine's fingerprint and what the plan says about the control. None where the GPUs gave no
+    answer, for then nobody knows whether the machine is another one."""
+    if "gpu problem" in found:
+        return None
+    content = plan.content()
+    return f"{fingerprint(found)}-{sha256_json({name: content[name] for name in CONTROL_SECTIONS})[:12]}"
+
+
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """Decisive versions that changed, as "torch: 2.12.0 → 2.13.0"."""
     return [

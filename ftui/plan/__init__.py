@@ -9,7 +9,9 @@ same models serve the command line, the app, the supervisor and the training pro
     variants.py  what a variant changes, and the plan that results
     budget.py    hours by phase, what fits, what must be reserved
     settings.py  `run.toml`: every setting of one run, frozen
+    remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints
+    edit.py      fields changed in the text a person wrote
     places.py    on which line of the file a field stands
     example.py   the commented plan that `ftui new` writes
 """

@@ -77,6 +77,16 @@ class GateFiles:
     def run(self) -> RunFiles:
         return RunFiles(self.root)
 
+    @property
+    def continued(self) -> Path:
+        """The updates behind the pilot's checkpoint, for a new process to compare."""
+        return self.root / "continued.json"
+
+    @property
+    def artefact(self) -> Path:
+        """What the pilot exports; removed when it was loaded again."""
+        return self.root / "artefact"
+
 
 @dataclass(frozen=True)
 class CampaignFiles:
@@ -125,8 +135,12 @@ class CampaignFiles:
     def gates(self, gate_id: str) -> GateFiles:
         return GateFiles(self.root / "gates" / gate_id)
 
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
     def run(self, run_id: str) -> RunFiles:
-        return RunFiles(self.root / "runs" / run_id)
+        return RunFiles(self.runs / run_id)
 
     @property
     def machine(self) -> Path:

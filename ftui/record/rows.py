@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +17,26 @@ PREDICTIONS, PREDICTIONS_SCHEMA = "predictions", 1
 MACHINE, MACHINE_SCHEMA = "machine", 1
 OUTCOME_SCHEMA = 1
 
-GATE_NAMES = ("load", "first update", "steady update", "parameters moved", "evaluation", "checkpoint", "reload")
-"""The gates in order; each depends on those before it."""
+GATE_NEEDS: dict[str, tuple[str, ...]] = {
+    "data": (),
+    "load": ("data",),
+    "first update": ("load",),
+    "steady update": ("first update",),
+    "parameters moved": ("steady update",),
+    "evaluation": ("load",),
+    "checkpoint": ("steady update",),
+    "tiny subset": ("first update",),
+    "resume": ("checkpoint",),
+    "export": ("checkpoint",),
+    "disk": ("export",),
+    "reload": ("export",),
+}
+"""The gates in order, and the gates whose success each of them needs; what does not depend on a failed one is tried all the same."""
+
+GATE_NAMES = tuple(GATE_NEEDS)
+
+GATE_PROCESSES = {"pilot": "data", "resume": "resume", "reload": "reload"}
+"""The processes that try the gates, by their verb, and the first gate of each: what is proved of a new process needs one."""
 
 Status = Literal["completed", "stopped", "diverged", "failed", "lost"]
 
@@ -45,6 +64,21 @@ class GateRow(BaseModel):
     host_before: int | None = None
     host_peak: int | None = None
     at: str
+
+
+def gates_that_need(gate: str) -> list[str]:
+    """Every gate that cannot be tried once `gate` has failed, in order."""
+    lost = {gate}
+    for name, needs in GATE_NEEDS.items():
+        if lost & set(needs):
+            lost.add(name)
+    return [name for name in GATE_NAMES if name in lost - {gate}]
+
+
+def next_gate_process(rows: Sequence[GateRow]) -> str | None:
+    """Verb of the process that has gates left to try, None when all were tried or cannot be."""
+    tried = {row.gate for row in rows}
+    return next((verb for verb, first in GATE_PROCESSES.items() if first not in tried), None)
 
 
 def gate_writer(path: Path) -> LineWriter:

@@ -71,6 +71,8 @@ class Gates:
     ended_at: datetime | None = None
     passed: bool | None = None
     cause: str | None = None
+    key: str | None = None
+    """Machine and plan they were tried with (`machine.versions.gates_key`); None in older records."""
 
 
 @dataclass
@@ -158,7 +160,7 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
         case "data-ready":
             state.data, state.data_findings = DataVersion.model_validate(row["data"]), row["findings"]
         case "gates-started":
-            state.gates.append(Gates(row["gates"], at))
+            state.gates.append(Gates(row["gates"], at, key=row.get("key")))
         case "gates-ended":
             gates = next(g for g in reversed(state.gates) if g.id == row["gates"])
             gates.ended_at, gates.passed, gates.cause = at, row["passed"], row["cause"]

@@ -16,14 +16,17 @@ predictions, gate rows, outcome. Imports plan, record, machine, data; never text
     quantised.py       a base in 4 bits (QLoRA)
     targets.py         which modules get an adapter
     model.py           base model, method, which parameters train
-    order.py           which examples belong to which update
     update.py          one optimizer update, normalised over its targets
     loop.py            updates, validations, checkpoints, stop rules, in order
     rules.py           the plan's causes to end a run early
     checkpoint.py      complete or absent; exact resume
     evaluate.py        predictions and metrics of one split
     memory.py          memory and time between synchronised boundaries
-    pilot.py           the gates
+    gates.py           one gate: measured, under a time limit, written down
+    pilot.py           the gates of a campaign, in three processes
+    tiny.py            a handful of examples learnt by heart
+    shortage.py        what ran out of memory, and where
+    fit.py             the largest micro-batch that fits
     moved.py           did exactly the parameters change that were meant to
     instructions.py    the artefact's README
     control.py         control inputs: answers kept, and compared after a reload

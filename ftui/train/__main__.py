@@ -1,7 +1,8 @@
 """`python -m ftui.train VERB DIRECTORY`: one job of a campaign, decided by the directory's `run.toml`.
 
     train RUN       train or resume; the baseline is a run of no updates     test RUN     evaluate the last checkpoint on test
-    pilot GATES     the gates, up to the checkpoint                          reload GATES the last gate, in a process of its own
+    pilot GATES     the gates, up to the checkpoint                          resume GATES those of a second process
+    reload GATES    the last gate, in a third                                fit GATES    the largest micro-batch that fits
     export RUN TO   write the artefact                                       verify TO    load it again and compare
 
 With several processes each runs the same verb.
@@ -52,10 +53,18 @@ def main(arguments: list[str]) -> int:
 
                 _note_environment(directory)
                 run_gates(settings, campaign, GateFiles(directory))
+            case "resume":
+                from ftui.train.pilot import resume_gates
+
+                resume_gates(settings, campaign, GateFiles(directory))
             case "reload":
                 from ftui.train.pilot import reload_gate
 
                 reload_gate(settings, campaign, GateFiles(directory))
+            case "fit":
+                from ftui.train.fit import fit
+
+                fit(settings, campaign, GateFiles(directory))
             case "test":
                 _test(settings, campaign, RunFiles(directory))
             case "export":

@@ -17,10 +17,10 @@ from ftui.record.files import replace_json, replace_text, sha256_file, sync_tree
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, RunFiles
 from ftui.train.checkpoint import load_weights
-from ftui.train.control import compare_control, write_control
+from ftui.train.control import Agreement, compare_control, write_control
 from ftui.train.images import PROCESSOR_FILE
 from ftui.train.instructions import instructions
-from ftui.train.loop import last_checkpoint, set_up
+from ftui.train.loop import Workshop, last_checkpoint, set_up
 from ftui.train.quantised import four_bit
 from ftui.train.tasks import make_task
 
@@ -38,12 +38,16 @@ def export(settings: RunSettings, campaign: CampaignFiles, run: RunFiles, target
     shop = set_up(settings, campaign, alone=True)
     before = {name: p.detach().clone() for name, p in shop.prepared.trainable.items()}
     load_weights(last_checkpoint(run), shop.model)
-    trained = shop.prepared.trainable
-    broken = [name for name, p in trained.items() if not torch.isfinite(p).all()]
+    if settings.updates and all(torch.equal(before[name], p) for name, p in shop.prepared.trainable.items()):
+        raise ExportError("every parameter is what it was before training")
+    write_artefact(settings, shop, run.root, target)
+
+
+def write_artefact(settings: RunSettings, shop: Workshop, run: Path, target: Path) -> None:
+    """Write the model that `shop` holds, with all that belongs to it, into `target`. Raises `ExportError` for non-finite parameters."""
+    broken = [name for name, p in shop.prepared.trainable.items() if not torch.isfinite(p).all()]
     if broken:
         raise ExportError(f"{len(broken)} parameters are not finite, the first is {broken[0]}")
-    if settings.updates and all(torch.equal(before[name], p) for name, p in trained.items()):
-        raise ExportError("every parameter is what it was before training")
     model = shop.accelerator.unwrap_model(shop.model)
     target.mkdir(parents=True, exist_ok=True)
     if isinstance(model, PeftModel):
@@ -57,7 +61,7 @@ def export(settings: RunSettings, campaign: CampaignFiles, run: RunFiles, target
             shutil.copyfile(source, target / name)
     write_control(target, settings, shop.task, shop.model)
     replace_json(target / "labels.json", {str(i): label for i, label in enumerate(settings.data.labels)})
-    shutil.copyfile(run.root / SETTINGS_FILE, target / SETTINGS_FILE)
+    shutil.copyfile(run / SETTINGS_FILE, target / SETTINGS_FILE)
     replace_text(target / "README.md", instructions(settings, shop.prepared.base.sha256))
     write_manifest(target, settings, shop.prepared.facts())
 
@@ -88,7 +92,7 @@ def write_manifest(target: Path, settings: RunSettings, facts: dict[str, Any]) -
     sync_tree(target)
 
 
-def verify(settings: RunSettings, campaign: CampaignFiles, target: Path) -> None:
+def verify(settings: RunSettings, campaign: CampaignFiles, target: Path) -> Agreement:
     """In a new process: load the artefact as a stranger would and answer the control inputs again.
 
     Writes `verification.json`; raises `ExportError` when the outputs do not agree.
@@ -116,3 +120,4 @@ def verify(settings: RunSettings, campaign: CampaignFiles, target: Path) -> None
     )
     if not agreement.holds:
         raise ExportError(agreement.sentence(count))
+    return agreement

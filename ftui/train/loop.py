@@ -160,7 +160,7 @@ def train(shop: Workshop, files: RunFiles, stop: StopSignal) -> tuple[Ending, Pr
                 shop.accelerator,
                 shop.model,
                 shop.optimizer,
-                {"schedule": _schedule_state(shop.schedule), "rules": rules.state()},
+                {"schedule": schedule_state(shop.schedule), "rules": rules.state()},
                 training.keep_checkpoints,
                 rules.best_update,
             )
@@ -224,7 +224,7 @@ def _resume(shop: Workshop, files: RunFiles, rules: StopRules) -> Progress:
     if complete:
         newest = complete[-1]
         state = load_checkpoint(newest.path, shop.accelerator, shop.model, shop.optimizer)
-        _restore_schedule(shop.schedule, state["schedule"])
+        restore_schedule(shop.schedule, state["schedule"])
         rules.restore(state["rules"])
         progress.update = progress.resumed_from = newest.update
     if shop.accelerator.is_main_process:
@@ -266,11 +266,11 @@ def _series_row(number: int, update: Update, rate: float, seconds: float) -> dic
     }
 
 
-def _schedule_state(schedule: torch.optim.lr_scheduler.LRScheduler) -> dict[str, Any]:
+def schedule_state(schedule: torch.optim.lr_scheduler.LRScheduler) -> dict[str, Any]:
     return {name: schedule.state_dict()[name] for name in ("last_epoch", "_step_count", "_last_lr", "base_lrs")}
 
 
-def _restore_schedule(schedule: torch.optim.lr_scheduler.LRScheduler, state: dict[str, Any]) -> None:
+def restore_schedule(schedule: torch.optim.lr_scheduler.LRScheduler, state: dict[str, Any]) -> None:
     schedule.load_state_dict({**schedule.state_dict(), **state})
 
 

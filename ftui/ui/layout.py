@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ftui.record.rows import GATE_NAMES
-
 PANELS = ("runs", "chart", "machine", "gates", "clock", "log")
 """Panels in the order of their numbers, 1 to 6."""
 
@@ -16,8 +14,8 @@ SIDE_BY_SIDE = (100, 32)
 """Columns and rows from which all panels are shown at once."""
 
 BORDER = 2
-GATES_HEIGHT = BORDER + 1 + len(GATE_NAMES)
-"""With the line of titles."""
+GATES_HEIGHT = BORDER + 1 + 7
+"""With the line of titles; the panel scrolls to the gate that matters."""
 CLOCK_HEIGHT = 12
 SECOND_CHART_FROM = 30
 """Rows of the left column from which loss and validation are drawn in two charts."""

@@ -459,6 +459,7 @@ def test_the_number_of_processes_is_no_amendment(model: Path, tmp_path: Path) ->
     plan = load_plan(tiny_campaign(tmp_path / "c", model).root)
     two = plan.model_copy(update={"machine": plan.machine.model_copy(update={"processes": 2, "strategy": "ddp"})})
     more = plan.model_copy(update={"machine": plan.machine.model_copy(update={"slots": 3})})
-    assert check_amendment(plan, more) == ["machine.slots"]
+    assert check_amendment(plan, more, begun=True) == ["machine.slots"]
     with pytest.raises(PlanChanged, match=r"changed after the launch in machine.processes, machine.strategy"):
-        check_amendment(plan, two)
+        check_amendment(plan, two, begun=True)
+    assert check_amendment(plan, two, begun=False) == ["machine.processes", "machine.strategy"]

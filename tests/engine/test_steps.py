@@ -123,6 +123,23 @@ def test_failed_gates_lead_to_a_report_and_an_end() -> None:
     assert story.steps() == [RunGates()], "a new supervisor tries them again"
 
 
+def test_gates_belong_to_a_machine_and_a_plan() -> None:
+    """B2: another one asks for gates of its own; where the machine cannot be told, those that passed count."""
+    data = {"hash": "d", "train_examples": 96, "validation_examples": 30, "test_examples": 30, "labels": ["a", "b"]}
+    story = Story().tell("data-ready", data=data, findings=[]).tell("gates-started", gates="g001", key="m1-p1")
+    story.tell("gates-ended", gates="g001", passed=True, cause=None)
+
+    def steps(key: str | None, **more: Any) -> list[Any]:
+        return next_steps(story.state, PLAN, Situation(story.clock, 2, data_checked=True, gates_key=key, **more))
+
+    assert steps("m1-p1") == steps(None) == [QueueRuns()]
+    assert steps("m2-p1") == steps("m1-p2") == [RunGates()]
+    story.tell("gates-started", gates="g002", key="m2-p1")
+    story.tell("gates-ended", gates="g002", passed=True, cause=None)
+    assert steps("m2-p1") == [QueueRuns()]
+    assert [type(step) for step in steps("m2-p1", only_gates=True)] == [Close]
+
+
 def test_nothing_trains_before_the_baseline_is_known() -> None:
     story = Story().ready()
     assert story.steps(free_places=9) == [StartRun(run, "evaluation") for run in BASES]

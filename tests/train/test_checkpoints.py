@@ -27,7 +27,7 @@ class SmallDisk:
         self.path = path
 
     def mount(self, kibibytes: int) -> None:
-        self.path.mkdir(parents=True)
+        self.path.mkdir(parents=True, exist_ok=True)
         how = ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "tmpfs", str(self.path)]
         if os.geteuid() != 0 or subprocess.run(how, capture_output=True, check=False).returncode:
             pytest.skip("a small file system can only be mounted by root")

@@ -12,9 +12,9 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from ftui.record.rows import read_gates
 from ftui.train.moved import NotAsMeant, check_moved, fingerprints
+from tests.builders.gates import frozen_gates
 from tests.builders.processes import module
 from tests.builders.tiny import tiny_campaign
-from tests.train.test_gates_and_export import frozen_gates
 
 
 def adapted() -> nn.Module:

@@ -147,6 +147,6 @@ def test_every_gate_has_a_row_of_each_process(model: Path, warm: Warm, tmp_path:
 
 
 def _frozen_gates(files: CampaignFiles) -> GateFiles:
-    from tests.train.test_gates_and_export import frozen_gates
+    from tests.builders.gates import frozen_gates
 
     return frozen_gates(files)

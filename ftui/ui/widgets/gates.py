@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.text import Text
+from textual import events
 
 from ftui.record.rows import GATE_NAMES, GateRow
 from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
@@ -36,6 +37,20 @@ class GatesPanel(Panel):
     def show(self, gates: str, rows: Sequence[GateRow], going_on: bool) -> None:
         self.gates, self.rows, self.going_on = gates, list(rows), going_on
         self.changed()
+        if not self.has_focus:
+            self._to_what_matters()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        if not self.has_focus:
+            self.call_after_refresh(self._to_what_matters)
+
+    def _to_what_matters(self) -> None:
+        """Scroll until the gate that failed, or the one tried last, is in view."""
+        failed = next((i for i, row in enumerate(self.rows) if row.verdict == "failed"), len(self.rows))
+        self.top = max(0, failed + 1 - self.page)
+        self._keep_in_view()
+        self.refresh()
 
     def subtitle(self) -> str:
         return self.gates
