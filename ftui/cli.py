@@ -241,7 +241,7 @@ def _plan(options: argparse.Namespace) -> int:
     from ftui.engine.placement import NoPlace, places
     from ftui.plan.describe import describe_plan, plan_text
     from ftui.plan.settings import own_batches
-    from ftui.record.estimates import run_durations
+    from ftui.record.estimates import closing_durations, run_durations
     from ftui.record.journal import read_journal
     from ftui.record.rows import read_gates
     from ftui.record.state import fold
@@ -259,13 +259,14 @@ def _plan(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise Answer(NO, f"error: {error}") from None
     passed = [gates for gates in state.gates if gates.passed]
-    durations = run_durations(plan, version, read_gates(files.gates(passed[-1].id).rows)) if passed else {}
+    rows = read_gates(files.gates(passed[-1].id).rows) if passed else []
+    durations, closing = run_durations(plan, version, rows), closing_durations(version, rows)
     try:
         slots = len(places(plan.machine)) // plan.machine.processes
     except NoPlace as error:
         print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
         slots = 1
-    described = describe_plan(plan, version, durations, slots)
+    described = describe_plan(plan, version, durations, slots, closing)
     _print_json(described) if options.json else print(plan_text(described))
     return DONE
 

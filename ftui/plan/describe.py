@@ -11,8 +11,17 @@ from ftui.plan.settings import DataVersion, own_batches
 from ftui.plan.variants import CONTROL, apply_change, planned_runs, variant_plan
 
 
-def describe_plan(plan: Plan, data: DataVersion, durations: Mapping[str, Spread], slots: int) -> dict[str, Any]:
-    """The plan as plain values. `durations` is {} before the pilot; then nothing is said about what fits."""
+def describe_plan(
+    plan: Plan,
+    data: DataVersion,
+    durations: Mapping[str, Spread],
+    slots: int,
+    closing: Mapping[str, Spread] | None = None,
+) -> dict[str, Any]:
+    """The plan as plain values. `durations` is {} before the pilot; then nothing is said about what fits.
+
+    `closing` holds the durations of one run's test evaluation and of the export.
+    """
     control = own_batches(plan, data)
     runs = planned_runs(plan)
     described: dict[str, Any] = {
@@ -44,7 +53,10 @@ def describe_plan(plan: Plan, data: DataVersion, durations: Mapping[str, Spread]
             "currency": plan.rental.currency,
         },
         "fit": None,
+        "closing": None,
     }
+    if closing:
+        described["closing"] = _closing(plan, closing, len(runs), slots)
     if durations:
         fit = fit_runs(runs, durations, plan.rental.hours.experiment, slots)
         described["fit"] = {
@@ -57,6 +69,23 @@ def describe_plan(plan: Plan, data: DataVersion, durations: Mapping[str, Spread]
             "seconds_per_run": {name: [d.seconds, d.low, d.high] for name, d in durations.items()},
         }
     return described
+
+
+def _closing(plan: Plan, closing: Mapping[str, Spread], runs: int, slots: int) -> dict[str, Any]:
+    """Hours that evaluation and export will take, beside those the plan keeps for them."""
+    needed = {
+        "evaluation": closing["evaluation"].times(-(-runs // slots) / 3600),
+        "export": closing["export"].times(1 / 3600),
+    }
+    return {
+        phase: {
+            "hours": spread.seconds,
+            "hours_high": spread.high,
+            "planned": getattr(plan.rental.hours, phase),
+            "enough": spread.high <= getattr(plan.rental.hours, phase),
+        }
+        for phase, spread in needed.items()
+    }
 
 
 def _broken_hold(plan: Plan, data: DataVersion) -> list[str]:
@@ -118,4 +147,8 @@ def plan_text(described: Mapping[str, Any]) -> str:
             f"on {fit['places']} place{'s' if fit['places'] != 1 else ''}, as measured by the pilot"
         )
         lines += [f"  left out: {run}" for run in fit["left_out"]]
+    for phase, needed in (described["closing"] or {}).items():
+        verdict = "" if needed["enough"] else ": too few, give it more"
+        about = f"{needed['hours']:.2f} h, at most {needed['hours_high']:.2f}"
+        lines.append(f"  {phase} needs about {about}; the plan keeps {needed['planned']:g} h{verdict}")
     return "\n".join(lines)

@@ -48,6 +48,21 @@ def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dic
     return durations
 
 
+def closing_durations(data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:
+    """What remains when the last run has ended: `evaluation` of one run on the test split and `export` of the artefact, written and
+    loaded again, each in new processes. {} while the gates that measure them have not passed."""
+    passed = {row.gate: row for row in rows if row.verdict == "passed" and row.rank == 0}
+    if not {"load", "evaluation", "export", "reload"} <= passed.keys():
+        return {}
+    start = _once(passed["load"].facts["start_seconds"])
+    per_example = passed["evaluation"].facts["seconds_whole_split"] / max(1, data.validation_examples)
+    artefact = _once(passed["export"].seconds + passed["reload"].seconds)
+    return {
+        "evaluation": start + _once(per_example * data.test_examples),
+        "export": start + start + artefact,
+    }
+
+
 def _checkpoints(updates: int, training: Training) -> int:
     """At most so many: at the plan's interval, at the end, and after each validation, for it may be the best so far."""
     at = {*range(0, updates, training.checkpoint_every), *range(0, updates, training.validate_every), updates}

@@ -6,6 +6,8 @@ from typing import Any
 
 from ftui.plan.remedies import remedies
 from ftui.plan.schema import Plan
+from ftui.plan.variants import CONTROL
+from ftui.record.estimates import run_durations
 from ftui.record.layout import CampaignFiles
 from ftui.record.rows import GateRow, read_gates
 from ftui.record.state import Campaign
@@ -22,8 +24,62 @@ def describe_gates(files: CampaignFiles, state: Campaign, plan: Plan) -> dict[st
         "cause": None if latest is None else latest.cause,
         "key": None if latest is None else latest.key,
         "rows": [row.model_dump() for row in rows],
+        "sheet": choice_sheet(rows, plan, state),
         "remedies": [remedy.content() | {"title": remedy.title} for remedy in gate_remedies(rows, plan)],
     }
+
+
+def choice_sheet(rows: list[GateRow], plan: Plan, state: Campaign) -> list[tuple[str, str]]:
+    """What was chosen and what it costs, as names and values; [] while nothing was measured."""
+    passed = {row.gate: row for row in rows if row.verdict == "passed" and row.rank == 0}
+    if "load" not in passed:
+        return []
+    training, machine, load = plan.training, plan.machine, passed["load"].facts
+    shape = (training.micro_batch, training.accumulation, machine.processes)
+    size = training.micro_batch * training.accumulation * machine.processes
+    arithmetic = f"{' × '.join(map(str, shape))} = {size} examples per update, {training.batching}"
+    sheet = [
+        ("device", f"{passed['load'].device}, {machine.processes} × {machine.strategy}"),
+        ("model", f"{plan.model.base}, {load['parameters']:,} parameters"),
+        ("method", f"{plan.method.kind}, {load['trainable']:,} parameters train ({load['trainable_share']:.2%})"),
+        ("precision", training.precision + (", activation checkpointing" if training.activation_checkpointing else "")),
+        ("batch", arithmetic),
+    ]
+    if data := passed.get("data"):
+        sheet.append(
+            (
+                "length",
+                f"longest example {data.facts['longest']:,} tokens, training.max_length = {training.max_length:,}",
+            )
+        )
+    if peaks := [(peak, row.gate) for row in rows if (peak := _peak(row)) is not None]:
+        most, gate = max(peaks)
+        kind = (
+            "reserved on the device" if any(row.reserved_peak is not None for row in rows) else "resident on the host"
+        )
+        sheet.append(("memory", f"at most {most / 2**30:.2f} GiB {kind}, in {gate!r}"))
+    if "steady update" in passed and state.data is not None:
+        duration = run_durations(plan, state.data, rows).get(CONTROL)
+        seconds = passed["steady update"].facts["seconds_per_update"]
+        said = f"{seconds:.3g} s per update"
+        if duration is not None:
+            said += f"; a run of the control takes {_span(duration.low)} to {_span(duration.high)}"
+        sheet.append(("time", said))
+    return sheet
+
+
+def _peak(row: GateRow) -> int | None:
+    return row.reserved_peak if row.reserved_peak is not None else row.host_peak
+
+
+def _span(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def gate_remedies(rows: list[GateRow], plan: Plan) -> list[Any]:
@@ -49,6 +105,8 @@ def gates_text(described: dict[str, Any]) -> str:
         size = "–" if peak is None else f"{peak / 2**30:.2f} GiB"
         table.append([name, row["verdict"], size, f"{row['seconds']:.2f}", safe(found, 400)])
     lines = aligned(table, right=(2, 3))
+    if described["sheet"]:
+        lines += ["", *aligned([list(entry) for entry in described["sheet"]])]
     if described["remedies"]:
         lines += ["", "What would need less memory"]
         for number, remedy in enumerate(described["remedies"], 1):

@@ -39,6 +39,7 @@ def gates_passes(files: CampaignFiles, state: Campaign) -> list[GatesPass]:
             ended_at=stamp(gates.ended_at) if gates.ended_at else None,
             passed=gates.passed,
             cause=gates.cause,
+            key=gates.key,
             rows=read_gates(files.gates(gates.id).rows),
         )
         for gates in state.gates

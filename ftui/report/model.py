@@ -150,6 +150,8 @@ class GatesPass(Part):
     ended_at: str | None
     passed: bool | None
     cause: str | None
+    key: str | None = None
+    """Machine and plan they were tried with; None in older records."""
     rows: list[GateRow]
 
 

@@ -89,7 +89,13 @@ def _batches(report: Report) -> list[Block]:
 
 def _gates(report: Report) -> list[Block]:
     blocks: list[Block] = [Heading(2, "Gates before the first run")] if report.gates else []
+    before: GatesPass | None = None
     for gates in report.gates:
+        if before is not None and before.key != gates.key and before.key and gates.key:
+            machine = before.key.split("-")[0] != gates.key.split("-")[0]
+            what = "the machine or its versions" if machine else "the plan of the control"
+            blocks.append(Paragraph(f"Tried again as {gates.id}: {what} had changed since {before.id}."))
+        before = gates
         word = "passed" if gates.passed else "not finished" if gates.passed is None else "failed"
         cause = f": {gates.cause}" if gates.cause else ""
         blocks += [Paragraph(f"{gates.id} ({moment(gates.started_at)}): {word}{cause}"), _gate_table(gates)]
