@@ -32,8 +32,8 @@ def describe_gates(files: CampaignFiles, state: Campaign, plan: Plan) -> dict[st
 def choice_sheet(rows: list[GateRow], plan: Plan, state: Campaign) -> list[tuple[str, str]]:
     """What was chosen and what it costs, as names and values; [] while nothing was measured."""
     passed = {row.gate: row for row in rows if row.verdict == "passed" and row.rank == 0}
-    if "load" not in passed:
-        return []
+    if "load" not in passed or "trainable_share" not in passed["load"].facts:
+        return []  # nothing measured, or a record that does not say
     training, machine, load = plan.training, plan.machine, passed["load"].facts
     shape = (training.micro_batch, training.accumulation, machine.processes)
     size = training.micro_batch * training.accumulation * machine.processes
@@ -45,7 +45,7 @@ def choice_sheet(rows: list[GateRow], plan: Plan, state: Campaign) -> list[tuple
         ("precision", training.precision + (", activation checkpointing" if training.activation_checkpointing else "")),
         ("batch", arithmetic),
     ]
-    if data := passed.get("data"):
+    if (data := passed.get("data")) and "longest" in data.facts:
         sheet.append(
             (
                 "length",
@@ -58,7 +58,7 @@ def choice_sheet(rows: list[GateRow], plan: Plan, state: Campaign) -> list[tuple
             "reserved on the device" if any(row.reserved_peak is not None for row in rows) else "resident on the host"
         )
         sheet.append(("memory", f"at most {most / 2**30:.2f} GiB {kind}, in {gate!r}"))
-    if "steady update" in passed and state.data is not None:
+    if "steady update" in passed and "seconds_per_update" in passed["steady update"].facts and state.data is not None:
         duration = run_durations(plan, state.data, rows).get(CONTROL)
         seconds = passed["steady update"].facts["seconds_per_update"]
         said = f"{seconds:.3g} s per update"
@@ -104,18 +104,23 @@ def gates_text(described: dict[str, Any]) -> str:
         )
         size = "–" if peak is None else f"{peak / 2**30:.2f} GiB"
         table.append([name, row["verdict"], size, f"{row['seconds']:.2f}", safe(found, 400)])
-    lines = aligned(table, right=(2, 3))
-    if described["sheet"]:
-        lines += ["", *aligned([list(entry) for entry in described["sheet"]])]
+    notes = gate_notes(described)
+    return "\n".join([*aligned(table, right=(2, 3)), *([""] if notes else []), *notes])
+
+
+def gate_notes(described: dict[str, Any]) -> list[str]:
+    """What stands below the gates: the choice and its cost, and what would need less memory where it ran out."""
+    lines = aligned([list(entry) for entry in described["sheet"]]) if described["sheet"] else []
     if described["remedies"]:
-        lines += ["", "What would need less memory"]
+        lines += [*([""] if lines else []), "What would need less memory"]
         for number, remedy in enumerate(described["remedies"], 1):
             lines += [
                 f"  {number}. {remedy['title']}",
                 f"     memory: {remedy['memory']}",
                 f"     experiment: {remedy['experiment']}",
             ]
-    return "\n".join(lines)
+        lines.append("`ftui preflight C --accept N` puts one into the plan")
+    return lines
 
 
 def _plain(value: object) -> bool:

@@ -127,7 +127,7 @@ def save_checkpoint(
     final = folder / f"step-{update:08d}"
     aside = folder / f"tmp-{update:08d}"
     options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=True)
-    weights = without_packing(model, get_model_state_dict(model, options=options))
+    weights = without_packing(model, _without_frozen(model, get_model_state_dict(model, options=options)))
     moments = None if optimizer is None else get_optimizer_state_dict(model, _plain(optimizer), options=options)
 
     def make_room() -> None:
@@ -168,6 +168,13 @@ def save_checkpoint(
             if old.update != best:
                 shutil.rmtree(old.path)
     return final, size
+
+
+def _without_frozen(model: nn.Module, weights: dict[str, Any]) -> dict[str, Any]:
+    """What is trained, and buffers. torch leaves a frozen parameter out under its first name only: an output layer that is tied to
+    the embeddings would be written whole into every checkpoint under its second."""
+    frozen = {name for name, p in bare(model).named_parameters(remove_duplicate=False) if not p.requires_grad}
+    return {name: tensor for name, tensor in weights.items() if name not in frozen}
 
 
 FULL_BYTES = 2**20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -45,6 +45,8 @@ class GatesRead(Message):
 
     gates: str
     rows: list[GateRow]
+    notes: list[str] = field(default_factory=list)
+    """What the pilot's choice costs, and what would need less memory."""
 
 
 @dataclass

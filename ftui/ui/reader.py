@@ -20,6 +20,7 @@ from ftui.plan.variants import variant_plan
 from ftui.record.journal import journal_reader
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import LineReader, NewerSchema, Row
+from ftui.record.preflight import describe_gates, gate_notes
 from ftui.record.rows import MACHINE, MACHINE_SCHEMA, GateRow, read_gates
 from ftui.record.state import Campaign, fold
 from ftui.ui.curves import CurveFollower, RunCurve
@@ -162,7 +163,9 @@ class CampaignWatch:
         found = (latest, read_gates(self.files.gates(latest).rows))
         if found != self._gates:
             self._gates = found
-            yield GatesRead(*found)
+            plan = self._state.plan
+            notes = gate_notes(describe_gates(self.files, self._state, plan)) if plan is not None else []
+            yield GatesRead(*found, notes)
 
     def _poll_log(self) -> Iterator[Message]:
         wanted, fresh = self.wanted_log, False

@@ -117,3 +117,19 @@ def test_too_little_space_is_an_error_in_words(tmp_path: Path) -> None:
         CheckpointError, match=r"4 checkpoints of about 196608.00 GiB need 786432.00 GiB; free some space"
     ):
         require_space(tmp_path / "checkpoints", huge, keep=2)
+
+
+def test_a_frozen_output_layer_that_is_tied_to_the_embeddings_is_not_in_the_checkpoint(
+    warm: Warm, tmp_path: Path
+) -> None:
+    """Its second name would otherwise bring the whole vocabulary into every checkpoint of an adapter."""
+    from safetensors import safe_open
+
+    from tests.builders.writing import tiny_writer, writing_campaign
+
+    files = writing_campaign(tmp_path / "c", tiny_writer(tmp_path / "m"), "generation", training__amount=6)
+    run, _ = frozen_run(files)
+    assert warm.train(run.root) == [0], run.log.read_text()
+    (path, *_) = [found.path for found in checkpoints(run.checkpoints)[0]]
+    with safe_open(path / "model.safetensors", "pt") as file:
+        assert file.keys() and all("lora_" in name for name in file.keys())  # noqa: SIM118  # no mapping

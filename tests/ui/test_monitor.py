@@ -415,3 +415,18 @@ async def test_a_nan_loss_leaves_a_gap_and_a_mark(tmp_path: Path) -> None:
         assert len(marks) > 10
         middle = range(marks[2], marks[-2])
         assert all(line[column] == " " for line in canvas[:-1] for column in middle)
+
+
+async def test_memory_that_ran_out_is_answered_below_the_gates(running: Built) -> None:
+    built = running
+    rows = built.files.gates("g001").rows
+    kept = [json.loads(line) for line in rows.read_text().splitlines()]
+    short = next(row for row in kept if row.get("gate") == "first update")
+    short |= {"verdict": "failed", "cause": "out of memory while gradients were computed: 2.00 GiB were asked for"}
+    short["facts"] = {"out_of_memory": {"part": "gradients", "asked": 2 << 30, "free": None}}
+    rows.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    async with monitor(built.files, (120, 40)) as pilot:
+        await pilot.press("4", "f")
+        await until(pilot, lambda: "What would need less memory" in text(pilot.app), "the remedies")
+        assert "training.micro_batch = 1, training.accumulation = 16" in text(pilot.app)
+        assert "16 examples per update" in text(pilot.app) and "out of memory while gradients" in text(pilot.app)

@@ -132,7 +132,7 @@ class MonitorScreen(FtuiScreen):
     def gates_read(self, message: GatesRead) -> None:
         if not self._hold(message):
             going_on = self.alive and bool(self.state.gates) and self.state.gates[-1].ended_at is None
-            self.query_one(GatesPanel).show(message.gates, message.rows, going_on)
+            self.query_one(GatesPanel).show(message.gates, message.rows, going_on, message.notes)
             self._arrange()
 
     @on(LogRead)

@@ -11,7 +11,7 @@ from ftui.record.rows import GATE_NAMES, GateRow
 from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
 from ftui.ui.theme import STYLES
 from ftui.ui.widgets.panel import Panel
-from ftui.ui.words import gib, span
+from ftui.ui.words import cut, gib, span
 
 COLUMNS = (
     Column("gate", "gate", max(map(len, GATE_NAMES))),
@@ -33,9 +33,11 @@ class GatesPanel(Panel):
         self.rows: list[GateRow] = []
         self.gates = ""
         self.going_on = False
+        self.notes: list[str] = []
 
-    def show(self, gates: str, rows: Sequence[GateRow], going_on: bool) -> None:
-        self.gates, self.rows, self.going_on = gates, list(rows), going_on
+    def show(self, gates: str, rows: Sequence[GateRow], going_on: bool, notes: Sequence[str] = ()) -> None:
+        """`notes` stand below the gates (`record.preflight.gate_notes`)."""
+        self.gates, self.rows, self.going_on, self.notes = gates, list(rows), going_on, list(notes)
         self.changed()
         if not self.has_focus:
             self._to_what_matters()
@@ -65,7 +67,17 @@ class GatesPanel(Panel):
             word = "running" if index == 0 and self.going_on else "waiting"
             rows.append({"gate": Cell(name, "muted"), "verdict": Cell(word, ROLES[word])})
         fitted = fit_columns(with_content_widths(COLUMNS, rows), width)
-        return title_line(fitted), [row_line(row, fitted) for row in rows]
+        lines = [row_line(row, fitted) for row in rows]
+        from ftui.report.text import wrap
+
+        if self.notes:
+            lines.append(Text(""))
+        for note in self.notes:
+            indent = note[: len(note) - len(note.lstrip())]
+            whole = "  " in note.strip()  # a line with columns is cut, a sentence wrapped
+            parts = [cut(note, width)] if whole else [indent + part for part in wrap(note.strip(), width - len(indent))]
+            lines += [Text(part, STYLES["muted"], no_wrap=True, end="") for part in parts or [""]]
+        return title_line(fitted), lines
 
 
 def _row(row: GateRow) -> Row:
