@@ -8,6 +8,8 @@ from __future__ import annotations
 import gc
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,27 +84,48 @@ def efficientnet(folder: Path) -> Path:
 
 
 def measured_peak(settings: RunSettings, campaign: CampaignFiles, examples: list[int], updates: int = 2) -> int:
-    """Bytes at the highest moment of real updates on `examples`: what lay there before, and every allocation and release on the
-    CPU as torch's profiler hears of them from the allocator itself."""
+    """Bytes at the highest moment of real updates on `examples`."""
     shop = set_up(settings, campaign)
     shop.model.train()
+    with heard(shop.model) as peak:
+        for _ in range(updates):
+            shop.update(examples)
+    return peak[0]
+
+
+def measured_evaluation(settings: RunSettings, campaign: CampaignFiles) -> int:
+    """Bytes at the highest moment of the real evaluation of the validation rows that are longest, before any training."""
+    shop = set_up(settings, campaign)
+    shop.model.eval()
+    split = shop.splits["validation"]
+    longest = np.argsort(-split.lengths, kind="stable")[: settings.evaluation.batch_size]
+    batch = shop.task.collate([split.row(int(i)) for i in longest])
+    with heard(shop.model) as peak, torch.no_grad(), shop.accelerator.autocast():
+        shop.task.predict(shop.model, batch)
+    return peak[0]
+
+
+@contextmanager
+def heard(model: torch.nn.Module) -> Iterator[list[int]]:
+    """Afterwards, the list holds the bytes of the highest moment within: the model that lay there before, and every allocation and
+    release on the CPU as torch's profiler hears of them from the allocator itself."""
+    peak: list[int] = []
     before: dict[int, int] = {}
-    for tensor in (*shop.model.parameters(), *shop.model.buffers()):
+    for tensor in (*model.parameters(), *model.buffers()):
         storage = tensor.untyped_storage()
         before[storage.data_ptr()] = storage.nbytes()
     gc.collect()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        for _ in range(updates):
-            shop.update(examples)
+        yield peak
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))
         events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
-    heard = [e["args"] for e in sorted(events, key=lambda e: e.get("ts", 0)) if e["name"] == "[memory]"]
-    heard = [e for e in heard if e["Device Type"] == 0]
+    told = [e["args"] for e in sorted(events, key=lambda e: e.get("ts", 0)) if e["name"] == "[memory]"]
+    told = [e for e in told if e["Device Type"] == 0]
     # The allocator's own total; it goes on from what earlier profiles of this process have left.
-    start = heard[0]["Total Allocated"] - heard[0]["Bytes"]
-    return sum(before.values()) + max(e["Total Allocated"] for e in heard) - start
+    start = told[0]["Total Allocated"] - told[0]["Bytes"]
+    peak.append(sum(before.values()) + max(e["Total Allocated"] for e in told) - start)
 
 
 def longest_update(settings: RunSettings, campaign: CampaignFiles) -> list[int]:

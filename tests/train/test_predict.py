@@ -22,7 +22,16 @@ from ftui.train.fake import gpu_arithmetic
 from ftui.train.ledger import PARTS, TEMPORARIES, Ledger, follow
 from ftui.train.predict import PredictionError, predict
 from tests.builders.pictures import picture_campaign
-from tests.builders.steps import bert, efficientnet, encoded, llama, longest_update, measured_peak, vit
+from tests.builders.steps import (
+    bert,
+    efficientnet,
+    encoded,
+    llama,
+    longest_update,
+    measured_evaluation,
+    measured_peak,
+    vit,
+)
 from tests.builders.tiny import frozen_run, tiny_campaign
 from tests.builders.writing import writing_campaign
 
@@ -53,9 +62,9 @@ EVERYWHERE = {"kind": "lora", "rank": 16, "targets": ["all-linear"], "use_dora":
 
 PAIRS: dict[str, Make] = {
     "BERT, full, 2 micro-batches": texts(method=FULL),
-    "BERT, full, bf16": texts(method=FULL, training__precision="bf16", training__accumulation=1),
-    "BERT, full but the embeddings": texts(method={**FULL, "frozen": ["embeddings"]}, training__accumulation=1),
+    "BERT, full but the embeddings": texts(method={**FULL, "frozen": ["embeddings"]}),
     "Llama, LoRA": chats(method=LORA),
+    "Llama, LoRA, bf16": chats(method=LORA, training__precision="bf16"),
     "Llama, LoRA, packed": chats(method=LORA, training__batching="packed"),
     "Llama, DoRA on all linear modules": chats(method=EVERYWHERE, training__accumulation=1),
     "Llama, full, checkpointing": chats(method=FULL, training__activation_checkpointing=True),
@@ -93,6 +102,21 @@ def test_the_predicted_peak_is_the_measured_one(pair: str, tmp_path: Path) -> No
     print(f"\n{pair:<36} predicted {prediction['peak']:>12,}  measured {measured:>12,}  ratio {ratio:.4f}")
     assert measured > 80 << 20, "small overheads must not decide"
     assert ratio == pytest.approx(1, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("pair", ["BERT, full, 2 micro-batches", "Llama, LoRA, bf16"])
+def test_the_predicted_peak_of_an_evaluation_is_the_measured_one(pair: str, tmp_path: Path) -> None:
+    """Of weights and what the forward pass makes of the longest batch; the optimizer's state lies there besides."""
+    files = PAIRS[pair](tmp_path)
+    _, settings = frozen_run(files)
+    prediction = planned(predict(settings, files))
+    fresh()
+    measured = measured_evaluation(settings, files)
+    predicted = prediction["evaluation_peak"] - prediction["evaluation_parts"]["optimizer"]
+    print(
+        f"\n{pair:<36} predicted {predicted:>12,}  measured {measured:>12,}  ratio {predicted / measured:.4f}, evaluation"
+    )
+    assert predicted / measured == pytest.approx(1, abs=TOLERANCE)
 
 
 @pytest.fixture(scope="module")
