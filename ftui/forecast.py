@@ -29,6 +29,7 @@ MARGIN_BYTES = GIB
 MARGIN_SHARE = 0.05
 
 NOT_COVERED = (
+    "where a GPU's kernels need other memory than the CPU's that were followed, with attention taken as fused",
     "the context of CUDA, its libraries and their workspaces",
     "rounding and fragmentation in torch's allocator",
     "NCCL's buffers where several GPUs train one run",
@@ -119,6 +120,7 @@ def _on_device(prediction: Mapping[str, Any], answer: Mapping[str, Any], device:
         "needed": needed,
         "fits": needed <= device.memory,
         "left": device.memory - needed,
+        "operations_per_update": prediction["operations"] * shape["micro_batches"],
         "seconds_per_update": None if seconds is None else list(seconds),
         "hours_of_a_run": None if seconds is None else [s and s * answer["updates"] / 3600 for s in seconds],
     }
@@ -154,7 +156,8 @@ def forecast_text(told: Mapping[str, Any]) -> str:
         low, high = told["utilisation"]["high"], told["utilisation"]["low"]
         lines += [
             f"  Time is a range, measured by the pilot: {high:.0%} to {low:.0%} of the data sheet's peak are assumed, and never less than",
-            "  it takes to move weights and optimizer state. Steps of small models take longer: they wait for kernels to start.",
+            "  it takes to move weights and optimizer state. Steps of small models take longer: they wait for",
+            "  operations to start, some microseconds each.",
         ]
     return "\n".join(lines)
 
@@ -197,8 +200,10 @@ def _time(row: Mapping[str, Any]) -> str:
         return ""
     (low, high), (first, last) = row["seconds_per_update"], row["hours_of_a_run"]
     if high is None:
-        return f"; at least {low:.3g} s per update by memory traffic alone, {first:.2g} h for the updates of a run"
-    return f"; {low:.3g} to {high:.3g} s per update, {first:.2g} to {last:.2g} h for the updates of a run"
+        said = f"at least {low:.3g} s per update by memory traffic alone, {first:.2g} h for the updates of a run"
+    else:
+        said = f"{low:.3g} to {high:.3g} s per update, {first:.2g} to {last:.2g} h for the updates of a run"
+    return f"; {said}; {row['operations_per_update']:,} operations per update"
 
 
 def _gib(size: float) -> str:

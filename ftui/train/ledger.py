@@ -47,6 +47,8 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.now = dict.fromkeys(PARTS, 0)
         """Bytes by part."""
         self.total = 0
+        self.operations = 0
+        """Operations that computed something: views and questions are none."""
         self.forget_peak()
 
     def forget_peak(self) -> None:
@@ -80,6 +82,7 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
+        self.operations += func.namespace == "aten" and not func.is_view
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor) and tensor.device.type != "meta":
                 storage = tensor.untyped_storage()

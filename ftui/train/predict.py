@@ -87,6 +87,8 @@ class Prediction:
     """The longest batch of an evaluation in the middle of training. Where answers are written, with their keys and values."""
     flops: int
     """Operations of the longest micro-batch, forward, backward and what is computed again: two for each multiplication and addition."""
+    operations: int
+    """How many operations a micro-batch is made of, each at least one kernel to start: what small models wait for."""
     bytes_moved: int
     """Least traffic between memory and processor in one update: weights for each pass, and the optimizer's own."""
 
@@ -215,11 +217,11 @@ def predict_step(
             stack.enter_context(_head_marked(model, ledger))
             rows = min(training.accumulation, IN_A_ROW)
 
-            def update(batch: Batch, times: int = rows) -> None:
+            def update(batch: Batch, times: int = rows) -> int:
                 with ledger:
-                    _update(accelerator, model, optimizer, task, [batch] * times, training.max_grad_norm)
+                    return _update(accelerator, model, optimizer, task, [batch] * times, training.max_grad_norm)
 
-            update(batches[0], 1)  # the optimizer's state comes to be
+            operations = update(batches[0], 1)  # the optimizer's state comes to be
             ledger.forget_peak()
             for batch in batches:
                 update(batch)
@@ -233,7 +235,12 @@ def predict_step(
         raise PredictionError(
             f"this model decides by the numbers it computes ({problem}), so that its step cannot be followed without them; "
             "the pilot measures it"
-        ) from None
+        ) from problem
+    except RuntimeError as problem:
+        said = " ".join(str(problem).split())
+        raise PredictionError(
+            f"this model's step cannot be followed on tensors without numbers ({said[:200]}); the pilot measures it"
+        ) from problem
     written = _written(settings, model, evaluated)
     trained = 4 * sum(p.numel() for p in own)
     # Gradients are exchanged as copies, unless DDP is given `gradient_as_bucket_view` (torch's `DistributedDataParallel`).
@@ -249,16 +256,20 @@ def predict_step(
         evaluation_parts=evaluation,
         evaluation_peak=ledger.peak + written + buckets,
         flops=counter.get_total_flops(),
+        operations=operations,
         bytes_moved=passes * weights * training.accumulation + OPTIMIZER_PASSES * trained,
     )
 
 
 def _update(
     accelerator: _Marked, model: nn.Module, optimizer: Any, task: Task, batches: list[Batch], limit: float | None
-) -> None:
-    """What `take_update` does to memory: it reads numbers in between, which there are none of here."""
+) -> int:
+    """What `take_update` does to memory: it reads numbers in between, which there are none of here. Gives the operations of its
+    micro-batches."""
     ledger = accelerator.ledger
+    before = ledger.operations
     accumulate(accelerator, model, task, batches, 1.0, 1)
+    operations = ledger.operations - before
     with ledger.making(TEMPORARIES), torch.no_grad():
         own = [p for p in model.parameters() if p.requires_grad]
         torch.nn.utils.clip_grad_norm_(own, float("inf") if limit is None else limit)
@@ -266,6 +277,7 @@ def _update(
     states = optimizer.optimizer.state.values()
     ledger.hold((t for state in states for t in state.values() if isinstance(t, torch.Tensor)), OPTIMIZER)
     optimizer.zero_grad(set_to_none=True)
+    return operations
 
 
 @torch.no_grad()

@@ -146,7 +146,7 @@ def test_a_prediction_needs_no_weights_and_counts_parameters_exactly(
     assert prediction["evaluation_parts"]["keys_and_values"] == 2 * layers * 12 * heads * (longest + 40) * 4
     on = next(p for p in told["predictions"] if p["activation_checkpointing"])
     assert on["parts"]["activations"] < prediction["parts"]["activations"] / 2
-    assert on["flops"] > prediction["flops"], "what is computed again is computed"
+    assert on["flops"] > prediction["flops"] and on["operations"] > prediction["operations"], "again is again"
 
 
 def test_operations_are_those_of_the_products(writer: tuple[CampaignFiles, RunSettings]) -> None:
@@ -196,6 +196,19 @@ def test_a_model_that_decides_by_its_numbers_is_said_to_be_not_covered(
 
     monkeypatch.setattr(Generation, "loss_sum", deciding)
     with pytest.raises(PredictionError, match="decides by the numbers it computes"):
+        predict(writer[1], writer[0])
+
+
+def test_a_model_that_cannot_be_followed_says_so_and_names_the_pilot(
+    writer: tuple[CampaignFiles, RunSettings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ftui.train.generation import Generation
+
+    def failing(self: Generation, model: torch.nn.Module, batch: Any) -> torch.Tensor:
+        raise RuntimeError("no such\n kernel")
+
+    monkeypatch.setattr(Generation, "loss_sum", failing)
+    with pytest.raises(PredictionError, match=r"cannot be followed .*\(no such kernel\); the pilot measures it"):
         predict(writer[1], writer[0])
 
 
