@@ -16,6 +16,7 @@ from ftui import __version__
 
 if TYPE_CHECKING:
     from ftui.data.prepare import DataReport
+    from ftui.machine.devices import Device
     from ftui.plan.schema import Plan
     from ftui.record.layout import CampaignFiles
 
@@ -84,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     inspected.add_argument("--longest", action="store_true", help="count examples from the longest")
     inspected.add_argument("--text", metavar="T", default="", help="only examples that say T")
-    campaign(add("plan", _plan, "batch arithmetic, variants, rental and what fits", json=True))
+    planned = campaign(add("plan", _plan, "batch arithmetic, variants, rental and what fits", json=True))
+    which = "predict memory and time on a device not rented yet: h100, l4, 4090, …, or a size (24GB); encodes the data"
+    planned.add_argument("--for", metavar="DEVICE", dest="device", type=_device, help=which)
     preflight = campaign(add("preflight", _preflight, "the gates: every operation once, on this machine", json=True))
     preflight.add_argument("--accept", metavar="N", type=int, help="put remedy N of the last gates into the plan")
     preflight.add_argument(
@@ -104,6 +107,15 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("-o", "--output", metavar="F", type=Path, help="write to a file instead of standard output")
     add("doctor", _doctor, "look at this machine", json=True)
     return parser
+
+
+def _device(words: str) -> Device:
+    from ftui.machine.devices import UnknownDevice, find_device
+
+    try:
+        return find_device(words)
+    except UnknownDevice as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _find(options: argparse.Namespace) -> CampaignFiles:
@@ -204,6 +216,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from ftui.data.examples import Examples
     from ftui.data.inspection import inspect, inspection_content
     from ftui.data.inspection_text import inspection_text
+    from ftui.example import example_text
 
     files = _find(options)
     inspection = inspect(_load_plan(files), files)
@@ -216,25 +229,8 @@ def _inspect(options: argparse.Namespace) -> int:
     if not 1 <= options.example <= len(chosen):
         raise Answer(USAGE, f"there is no example {options.example}; {len(chosen):,} are left to choose from")
     example = examples.example(options.split, chosen[options.example - 1])
-    _print_json(example) if options.json else print(_example_text(example))
+    _print_json(example) if options.json else print(example_text(example))
     return NO if example["problem"] else DONE
-
-
-def _example_text(example: dict[str, Any]) -> str:
-    import shutil
-
-    from ftui.record.text import safe
-    from ftui.ui.glyphs import wants_ascii
-    from ftui.ui.tokens import ASCII, UNICODE, example_head, token_lines
-
-    marks = ASCII if wants_ascii() else UNICODE
-    lines = [line for line, _ in example_head(example)]
-    lines += [safe(example["problem"])] if example["problem"] else []
-    for parts in token_lines(example["pieces"], min(120, shutil.get_terminal_size().columns), marks):
-        lines += ["".join(part.text for part in parts), "".join(part.ruler for part in parts).rstrip()]
-    lines += [f"… and {example['more']:,} more tokens"] if example["more"] else []
-    lines.append("   ".join(f"{sign.strip()} {meaning}" for sign, meaning in marks.legend()))
-    return "\n".join(lines)
 
 
 def _plan(options: argparse.Namespace) -> int:
@@ -267,7 +263,13 @@ def _plan(options: argparse.Namespace) -> int:
         print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
         slots = 1
     described = describe_plan(plan, version, durations, slots, closing)
-    _print_json(described) if options.json else print(plan_text(described))
+    texts = [plan_text(described)]
+    if options.device is not None:
+        from ftui.forecast import forecast, forecast_text
+
+        described["forecast"] = forecast(plan, version, report, files, options.device)
+        texts.append(forecast_text(described["forecast"]))
+    _print_json(described) if options.json else print("\n".join(texts))
     return DONE
 
 

@@ -65,6 +65,18 @@ def train_command(
     return Command([*PYTHON, *words], environment, log)
 
 
+def predict_command(directory: Path, files: CampaignFiles, out: Path) -> Command:
+    """Follow a step of the run whose settings lie in `directory`, on this machine's CPU and without numbers, into the file `out`."""
+    environment = _clean_environment() | {
+        "ACCELERATE_USE_CPU": "true",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    words = [*PYTHON, "ftui.train", "predict", str(directory), str(files.root), str(out)]
+    return Command(words, environment, directory / "log.txt")
+
+
 def prepare_command(files: CampaignFiles) -> Command:
     """Read, clean, split and encode the data."""
     return Command([*PYTHON, "ftui.data", str(files.root)], _clean_environment(), files.data / "log.txt")

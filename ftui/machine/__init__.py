@@ -7,5 +7,6 @@ process itself says, in its series and gates.
     nvidia.py    GPUs through NVML, behind a time limit
     cgroup.py    memory limits of the container this runs in
     versions.py  versions of everything that may change a result, and their fingerprint
+    devices.py   devices that can be rented, by their data sheets
     doctor.py    whether this machine is fit for a campaign
 """

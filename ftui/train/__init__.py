@@ -29,6 +29,9 @@ predictions, gate rows, outcome. Imports plan, record, machine, data; never text
     fit.py             the largest micro-batch that fits
     moved.py           did exactly the parameters change that were meant to
     instructions.py    the artefact's README
+    predict.py         memory and arithmetic of a step that nobody has run yet
+    fake.py            tensors without numbers, with a GPU's arithmetic
+    ledger.py          bytes of live tensors by what they are for
     control.py         control inputs: answers kept, and compared after a reload
     export.py          the artefact, reloaded and compared
 """

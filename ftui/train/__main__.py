@@ -4,6 +4,7 @@
     pilot GATES     the gates, up to the checkpoint                          resume GATES those of a second process
     reload GATES    the last gate, in a third                                fit GATES    the largest micro-batch that fits
     export RUN TO   write the artefact                                       verify TO    load it again and compare
+    predict SETTINGS CAMPAIGN OUT   memory and arithmetic of a step, without weights or a GPU; SETTINGS holds a `run.toml`
 
 With several processes each runs the same verb.
 
@@ -71,6 +72,10 @@ def main(arguments: list[str]) -> int:
                 from ftui.train.export import export
 
                 export(settings, campaign, RunFiles(directory), Path(arguments[2]).resolve())
+            case "predict":
+                from ftui.train.predict import predict
+
+                replace_json(Path(arguments[3]), predict(settings, CampaignFiles(Path(arguments[2]).resolve())))
             case "verify":
                 from ftui.train.export import verify
 

@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification
 from ftui.data.encode import Example
 from ftui.data.tokenizer import TextTokenizer
 from ftui.train.categories import CategoryTask
-from ftui.train.pretrained import load_classifier
+from ftui.train.pretrained import empty_classifier, load_classifier
 from ftui.train.quantised import FourBit
 from ftui.train.task import Batch
 
@@ -28,6 +28,9 @@ class TextClassification(CategoryTask):
 
     def load_base(self, directory: str, four_bit: FourBit | None = None) -> tuple[nn.Module, list[str]]:
         return load_classifier(AutoModelForSequenceClassification, directory, self.labels, four_bit)
+
+    def empty_base(self, directory: str) -> nn.Module:
+        return empty_classifier(AutoModelForSequenceClassification, directory, self.labels)
 
     def collate(self, examples: Sequence[Example]) -> Batch:
         longest = max(len(example.input_ids) for example in examples)

@@ -18,7 +18,7 @@ from ftui.data.chat import ChatEncoder
 from ftui.data.encode import Example
 from ftui.plan.schema import Generation as Settings
 from ftui.record.lines import Row
-from ftui.train.pretrained import load_pretrained
+from ftui.train.pretrained import empty_pretrained, load_pretrained
 from ftui.train.process import bare
 from ftui.train.quantised import FourBit
 from ftui.train.task import Batch
@@ -51,6 +51,9 @@ class Generation:
         self._check(model, directory)
         return model, new
 
+    def empty_base(self, directory: str) -> nn.Module:
+        return empty_pretrained(AutoModelForCausalLM, directory)
+
     def _check(self, model: Any, directory: str) -> None:
         try:
             model.generation_config.validate(strict=True)
@@ -77,7 +80,7 @@ class Generation:
         for row, example in enumerate(examples):
             for start, end in example.spans:
                 labels[row, start:end] = ids[row, start:end]
-        return Batch(examples, {"input_ids": ids, "attention_mask": mask}, labels)
+        return Batch(examples, {"input_ids": ids, "attention_mask": mask}, labels, _targets(labels))
 
     def pack(self, examples: Sequence[Example]) -> Batch:
         """Positions begin anew with every example, and there is no attention mask: by that alone transformers keeps them apart."""
@@ -88,7 +91,7 @@ class Generation:
             for start, end in example.spans:
                 labels[0, begin + start : begin + end] = ids[0, begin + start : begin + end]
             begin += len(example.input_ids)
-        return Batch(examples, {"input_ids": ids, "position_ids": positions}, labels)
+        return Batch(examples, {"input_ids": ids, "position_ids": positions}, labels, _targets(labels))
 
     def targets(self, batch: Batch) -> int:
         return sum(example.targets for example in batch.examples)
@@ -98,7 +101,7 @@ class Generation:
 
     def _losses(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """The row of every target, and its loss in fp32; targets in order."""
-        rows, positions = (batch.labels != NO_LOSS).nonzero(as_tuple=True)
+        rows, positions = batch.where or _targets(batch.labels)
         with logits_only_at(model, rows, positions - 1):
             logits = model(**batch.inputs, use_cache=False).logits
         return rows, functional.cross_entropy(logits.float(), batch.labels[rows, positions], reduction="none")
@@ -178,6 +181,12 @@ class Generation:
             ids[row, where] = torch.as_tensor(sequence, dtype=torch.long)
             mask[row, where] = 1
         return ids, mask
+
+
+def _targets(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Row and position of every target, in order."""
+    rows, positions = (labels != NO_LOSS).nonzero(as_tuple=True)
+    return rows, positions
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from transformers import AutoImageProcessor, AutoModelForImageClassification
 
 from ftui.data.encode import Example
 from ftui.train.categories import CategoryTask
-from ftui.train.pretrained import load_classifier
+from ftui.train.pretrained import empty_classifier, load_classifier
 from ftui.train.quantised import FourBit
 from ftui.train.task import Batch
 
@@ -50,6 +50,9 @@ class ImageClassification(CategoryTask):
 
     def load_base(self, directory: str, four_bit: FourBit | None = None) -> tuple[nn.Module, list[str]]:
         return load_classifier(AutoModelForImageClassification, directory, self.labels, four_bit)
+
+    def empty_base(self, directory: str) -> nn.Module:
+        return empty_classifier(AutoModelForImageClassification, directory, self.labels)
 
     def collate(self, examples: Sequence[Example]) -> Batch:
         pictures = [self.picture(example.path) for example in examples]

@@ -59,19 +59,31 @@ def prepare_model(
     """
     how = four_bit(method, precision, device or torch.device("cpu"))
     loaded, new = task.load_base(str(base.directory), how)
+    model = apply_method(loaded, new, task.adapter_type, method, activation_checkpointing=activation_checkpointing)
+    return Prepared(model, base, new)
+
+
+def apply_method(
+    loaded: nn.Module, new: list[str], adapter_type: str | None, method: Method, *, activation_checkpointing: bool
+) -> nn.Module:
+    """The base under the method: adapters attached, what is not trained frozen. `new` are the parameters the base has none of.
+
+    Reads no weight, so that a structure without any goes the same way. Raises `ModelError`.
+    """
     model: Any = loaded
     if activation_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if method.has_adapter:
         targets = find_targets(model, method)
-        model = get_peft_model(model, lora_config(method, targets, task.adapter_type))
+        model = get_peft_model(model, lora_config(method, targets, adapter_type))
         if left := sorted(set(targets) - set(model.base_model.targeted_module_names)):
             raise ModelError(f"method.targets: {', '.join(left)} got no adapter; leave them out")
         _require_named(model, method, new)
     for module in find_frozen(model, method):
         module.requires_grad_(False)
     _freeze_statistics(model)
-    return Prepared(model, base, new)
+    trained: nn.Module = model
+    return trained
 
 
 def lora_config(method: Method, targets: list[str], adapter_type: str | None) -> LoraConfig:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers import AutoConfig
 
 from ftui.train.quantised import FourBit, one_arithmetic
 
@@ -31,15 +32,7 @@ def load_classifier(
 
     Raises `HeadError` when anything else than the head has another shape than the configuration says.
     """
-    names = dict(enumerate(labels))
-    model, info = _load(
-        auto,
-        directory,
-        four_bit,
-        id2label=names,
-        label2id={label: i for i, label in names.items()},
-        ignore_mismatched_sizes=True,
-    )
+    model, info = _load(auto, directory, four_bit, **_named(labels), ignore_mismatched_sizes=True)
     replaced = {name: (tuple(stored), tuple(own)) for name, stored, own in info["mismatched_keys"]}
     wrong = [name for name, (stored, own) in replaced.items() if own != (len(labels), *stored[1:])]
     if wrong:
@@ -49,6 +42,27 @@ def load_classifier(
             "weights and configuration are not of one model, fetch both again"
         )
     return model, sorted({*info["missing_keys"], *replaced})
+
+
+def empty_pretrained(auto: Any, directory: str) -> nn.Module:
+    """The structure that `load_pretrained` gives, in fp32 on the meta device: shapes without weights, from `config.json` alone."""
+    return _empty(auto, directory)
+
+
+def empty_classifier(auto: Any, directory: str, labels: Sequence[str]) -> nn.Module:
+    """The structure that `load_classifier` gives, likewise."""
+    return _empty(auto, directory, **_named(labels))
+
+
+def _named(labels: Sequence[str]) -> dict[str, Any]:
+    return {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+
+
+def _empty(auto: Any, directory: str, **own: Any) -> nn.Module:
+    config = AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False, **own)
+    with torch.device("meta"):
+        model: nn.Module = auto.from_config(config, dtype=torch.float32)
+    return model
 
 
 def _load(auto: Any, directory: str, four_bit: FourBit | None, **own: Any) -> tuple[nn.Module, dict[str, Any]]:

@@ -21,6 +21,9 @@ class Batch:
     examples: Sequence[Example]
     inputs: dict[str, Tensor]
     labels: Tensor
+    where: tuple[Tensor, Tensor] | None = None
+    """Row and position of every target in `labels`, in order, where targets are tokens. Known before the batch is on its device:
+    to look for them there would make the device wait, and a step without numbers could not find them at all."""
 
     @property
     def tokens(self) -> int:
@@ -28,7 +31,9 @@ class Batch:
         return sum(len(example.input_ids) for example in self.examples)
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.examples, {k: v.to(device) for k, v in self.inputs.items()}, self.labels.to(device))
+        inputs = {name: tensor.to(device) for name, tensor in self.inputs.items()}
+        where = None if self.where is None else (self.where[0].to(device), self.where[1].to(device))
+        return Batch(self.examples, inputs, self.labels.to(device), where)
 
 
 class Task(Protocol):
@@ -42,6 +47,10 @@ class Task(Protocol):
 
         On the CPU in fp32; with `four_bit`, its frozen linear modules in 4 bits (see `pretrained.py`).
         """
+        ...
+
+    def empty_base(self, directory: str) -> nn.Module:
+        """The structure of the base, in fp32 on the meta device: every shape and no weight, from the configuration alone."""
         ...
 
     def facts(self) -> dict[str, Any]:

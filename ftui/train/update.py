@@ -46,6 +46,24 @@ NONFINITE = "non-finite loss or gradient"
 OVERFLOW = "overflow of the scaled gradient"
 
 
+def accumulate(
+    accelerator: Accelerator, model: nn.Module, task: Task, batches: Sequence[Batch], weight: float, targets: int
+) -> torch.Tensor:
+    """Add the gradient of `weight` × loss sum / `targets` of this process's micro-batches; gives that loss in fp32, without its graph.
+
+    Gradients are exchanged between processes with the last micro-batch only.
+    """
+    total = torch.zeros((), device=accelerator.device, dtype=torch.float32)
+    for position, batch in enumerate(batches):
+        last = position == len(batches) - 1
+        with nullcontext() if last else accelerator.no_sync(model):
+            with accelerator.autocast():
+                loss = task.loss_sum(model, batch.to(accelerator.device)) * weight / targets
+            accelerator.backward(loss * accelerator.num_processes)
+        total += loss.detach()
+    return total
+
+
 def take_update(
     accelerator: Accelerator,
     model: nn.Module,
@@ -70,14 +88,7 @@ def take_update(
     )
     targets, examples, tokens = (int(n) for n in accelerator.reduce(counts, reduction="sum"))
     work, weight = (batches, 1.0) if batches or filler is None else ([filler], 0.0)
-    total = torch.zeros((), device=accelerator.device, dtype=torch.float32)
-    for position, batch in enumerate(work):
-        last = position == len(work) - 1
-        with nullcontext() if last else accelerator.no_sync(model):
-            with accelerator.autocast():
-                loss = task.loss_sum(model, batch.to(accelerator.device)) * weight / targets
-            accelerator.backward(loss * accelerator.num_processes)
-        total += loss.detach()
+    total = accumulate(accelerator, model, task, work, weight, targets)
     loss_value = float(accelerator.reduce(total, reduction="sum"))
     scaler, plain = accelerator.scaler, getattr(optimizer, "optimizer", optimizer)
     if scaler is not None:
