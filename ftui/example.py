@@ -17,5 +17,6 @@ def example_text(example: dict[str, Any]) -> str:
     lines += [safe(example["problem"])] if example["problem"] else []
     for parts in token_lines(example["pieces"], min(120, shutil.get_terminal_size().columns), marks):
         lines += ["".join(part.text for part in parts), "".join(part.ruler for part in parts).rstrip()]
+    lines += [f"… and {example['more']:,} more tokens"] if example["more"] else []
     lines.append("   ".join(f"{sign.strip()} {meaning}" for sign, meaning in marks.legend()))
     return "\n".join(lines)
