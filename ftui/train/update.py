@@ -76,7 +76,7 @@ def take_update(
     """Compute the gradient of all micro-batches of all processes and step. All processes call it and return the same.
 
     `batches` are this process's share. One that has none computes `filler` with the weight 0, so that it takes part where
-    gradients are exchanged. A non-finite loss or gradient leaves the parameters untouched.
+    gradients are exchanged. A non-finite loss or gradient leaves the parameters untouched, and running statistics.
     """
     counts = torch.tensor(
         [
@@ -87,6 +87,7 @@ def take_update(
         device=accelerator.device,
     )
     targets, examples, tokens = (int(n) for n in accelerator.reduce(counts, reduction="sum"))
+    statistics = _running_statistics(model)
     work, weight = (batches, 1.0) if batches or filler is None else ([filler], 0.0)
     total = accumulate(accelerator, model, task, work, weight, targets)
     loss_value = float(accelerator.reduce(total, reduction="sum"))
@@ -104,5 +105,14 @@ def take_update(
         scaler.update()
     elif skipped is None:
         optimizer.step()
+    if skipped is not None:
+        for buffer, before in statistics:
+            buffer.copy_(before)
     optimizer.zero_grad(set_to_none=True)
     return Update(loss_value, norm, examples, targets, tokens, skipped)
+
+
+def _running_statistics(model: nn.Module) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Buffers that a forward pass changes (batch normalisation in training), each with a copy; mostly there are none."""
+    norms = (m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.training)
+    return [(buffer, buffer.detach().clone()) for norm in norms for buffer in norm.buffers(recurse=False)]

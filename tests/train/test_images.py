@@ -306,3 +306,32 @@ def test_a_broken_picture_ends_the_run_with_its_name(net: Path, tmp_path: Path) 
     assert module("ftui.train", "train", run.root).returncode == 70
     outcome = read_outcome(run.outcome)
     assert outcome is not None and f"{broken}: cannot be read as a picture" in str(outcome.cause)
+
+
+def test_an_update_that_is_skipped_leaves_running_statistics_as_they_were(tmp_path: Path) -> None:
+    """Batch normalisation notes what it has seen in the forward pass, before anybody knows that the loss is no number."""
+    from accelerate import Accelerator
+
+    from ftui.train.update import take_update
+
+    net = tiny_net(tmp_path / "net", labels=len(KINDS))
+    paths = tiny_pictures(tmp_path / "data", 6, 1)
+    task = ImageClassification(KINDS, tmp_path, net)
+    examples = [
+        Example(str(i), path.parent.name, KINDS.index(path.parent.name), [], path=str(path.relative_to(tmp_path)))
+        for i, path in enumerate(paths)
+    ]
+    model, _ = task.load_base(str(net))
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def after_an_update() -> bool:
+        """Whether running statistics changed."""
+        before = {name: b.clone() for name, b in model.named_buffers()}
+        take_update(Accelerator(cpu=True), model, optimizer, task, [task.collate(examples)], 1.0)
+        return any(not torch.equal(b, before[name]) for name, b in model.named_buffers())
+
+    assert after_an_update()
+    with torch.no_grad():
+        model.classifier.bias[0] = float("nan")  # type: ignore[union-attr, index]
+    assert not after_an_update()
