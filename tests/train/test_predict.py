@@ -73,6 +73,10 @@ PAIRS: dict[str, Make] = {
 }
 
 
+LONG = ("BERT, full but the embeddings", "Llama, LoRA", "Llama, LoRA, packed")
+"""Pairs that others cover for the most part."""
+
+
 def planned(content: dict[str, Any]) -> dict[str, Any]:
     (one,) = (p for p in content["predictions"] if p["planned"])
     return dict(one)
@@ -85,7 +89,7 @@ def fresh() -> None:
         state._reset_state()
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", [pytest.param(p, marks=[pytest.mark.slow] if p in LONG else []) for p in PAIRS])
 def test_the_predicted_peak_is_the_measured_one(pair: str, tmp_path: Path) -> None:
     files = PAIRS[pair](tmp_path)
     _, settings = frozen_run(files)
