@@ -10,14 +10,21 @@ import argparse
 import asyncio
 import html
 import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
+from ftui.plan.edit import changed_text
 from ftui.record.layout import CampaignFiles, find_campaign
 from ftui.ui.app import FtuiApp
 from ftui.ui.plot import BRAILLE, DOTS
 from ftui.ui.screens.home import CampaignList
 from ftui.ui.screens.report import ReportPanel
 from ftui.ui.widgets.example import ExamplePanel
+from ftui.ui.widgets.gates import GatesPanel
 from ftui.ui.widgets.line_chart import LineChart
 
 SIZES = ((80, 24), (120, 40))
@@ -95,6 +102,43 @@ async def take(files: CampaignFiles, size: tuple[int, int], folder: Path) -> lis
     return taken
 
 
+async def take_gates(files: CampaignFiles, name: str, size: tuple[int, int], folder: Path) -> Path:
+    """A picture of the latest pass through the gates, alone on the screen."""
+    app = FtuiApp(files)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.5)
+        await pilot.press("4", "f")
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if app.screen.query_one(GatesPanel).rows:
+                break
+        await pilot.pause(0.3)
+        path = folder / f"{name}-{size[0]}x{size[1]}.svg"
+        path.write_text(draw_dots(app.export_screenshot(title=f"ftui {name}")), encoding="utf-8")
+    return path
+
+
+TOO_LARGE = {"training.micro_batch": 800, "training.accumulation": 2, "training.amount": 2, "training.warmup": 0}
+ONCE = {"training.validate_every": 2, "training.checkpoint_every": 2}
+ADDRESS_SPACE = 7_000_000_000
+"""Bytes a process of the pilot may address: enough for the libraries and the model, not for 800 examples at a time."""
+
+
+def failing_pilot(files: CampaignFiles, folder: Path) -> CampaignFiles:
+    """A copy of the campaign with a micro-batch that does not fit into the memory it may have, its gates tried for real."""
+    copy = folder / "too-large"
+    (copy / "data").mkdir(parents=True)
+    copy.joinpath("campaign.toml").write_text(changed_text(files.plan.read_text(encoding="utf-8"), TOO_LARGE | ONCE))
+    for path in files.data.glob("*.jsonl"):
+        shutil.copy(path, copy / "data")
+    subprocess.run(
+        [sys.executable, "-m", "ftui.cli", "preflight", str(copy)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)),
+        check=False,
+    )
+    return CampaignFiles(copy)
+
+
 def to_png(path: Path) -> Path | None:
     """The same picture as PNG, None where the converter is not installed."""
     try:
@@ -114,8 +158,15 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("screenshots"), help="folder (default: screenshots)")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
+    files = find_campaign(given.campaign)
+    with tempfile.TemporaryDirectory() as folder:
+        failed = failing_pilot(files, Path(folder))
+        for size in SIZES:
+            for which, name in ((files, "gates"), (failed, "gates-failed")):
+                path = asyncio.run(take_gates(which, name, size, given.output))
+                print(to_png(path) or path)
     for size in SIZES:
-        for path in asyncio.run(take(find_campaign(given.campaign), size, given.output)):
+        for path in asyncio.run(take(files, size, given.output)):
             image = to_png(path)
             print(image or path)
 
