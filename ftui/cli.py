@@ -319,7 +319,16 @@ def _preflight(options: argparse.Namespace) -> int:
     except EngineError as error:
         raise Answer(STATE, str(error)) from None
     wait(files)
-    described = describe_gates(files, fold(read_journal(files.journal)), plan)
+    state = fold(read_journal(files.journal))
+    described = describe_gates(files, state, plan)
+    if described["passed"] and state.data is not None:
+        from ftui.engine.placement import places
+        from ftui.forecast import beside_measured
+        from ftui.record.rows import read_gates
+
+        rows, backend = read_gates(files.gates(described["gates"]).rows), places(plan.machine)[0].backend
+        described["memory"] = told = beside_measured(plan, state.data, files, rows, backend)
+        described["sheet"].append(("step", told["sentence"]))
     _print_json(described) if options.json else print(gates_text(described))
     return DONE if described["passed"] else NO
 

@@ -10,10 +10,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ftui.data.prepare import DataReport, write_version
 from ftui.engine.launch import predict_command
@@ -21,9 +21,10 @@ from ftui.machine.devices import BUSY, GIB, IDLE, Device, update_seconds
 from ftui.plan.load import plan_hash
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, RunSettings, dump_settings, run_settings
-from ftui.plan.variants import BASE, planned_runs, variant_plan
+from ftui.plan.variants import BASE, CONTROL, planned_runs, variant_plan
 from ftui.record.files import read_json, replace_text
 from ftui.record.layout import CampaignFiles, RunFiles
+from ftui.record.rows import GateRow
 
 MARGIN_BYTES = GIB
 MARGIN_SHARE = 0.05
@@ -70,6 +71,47 @@ def forecast(
         "methods": methods,
         "fits": False if not all(planned) else None if unknown else True,
     }
+
+
+def beside_measured(
+    plan: Plan, version: DataVersion, files: CampaignFiles, rows: Sequence[GateRow], backend: Literal["cpu", "cuda"]
+) -> dict[str, Any]:
+    """The control's step as it is predicted, beside what its updates took in the pilot (S7); `sentence` says it in words.
+
+    On a GPU both are what tensors hold (`max_memory_allocated`). On a CPU nothing counts tensors: there the process itself is looked
+    at, which grew from its load on, and whose allocator keeps more than is used.
+    """
+    control = next(run for run in planned_runs(plan) if run.variant == CONTROL)
+    settings = run_settings(plan, plan_hash(plan), control, version, backend)
+    with tempfile.TemporaryDirectory(prefix="ftui-predict-") as folder:
+        answer = _predict(settings, files, Path(folder) / "control")
+    if answer["problem"]:
+        return {"predicted": None, "measured": None, "sentence": f"not predicted: {answer['problem']}"}
+    predicted = next(p["peak"] for p in answer["predictions"] if p["planned"])
+    measured, how = _measured(rows)
+    if measured is None:
+        return {
+            "predicted": predicted,
+            "measured": None,
+            "sentence": f"predicted {_gib(predicted)} GiB; nothing was measured",
+        }
+    sentence = (
+        f"predicted {_gib(predicted)} GiB, measured {_gib(measured)} GiB ({how}): {measured / predicted:.2f} of it"
+    )
+    return {"predicted": predicted, "measured": measured, "sentence": sentence}
+
+
+def _measured(rows: Sequence[GateRow]) -> tuple[int | None, str]:
+    """Bytes that the updates of the pilot took at most, and how that was told."""
+    updates = [row for row in rows if row.gate in ("first update", "steady update") and row.rank == 0]
+    allocated = [row.allocated_peak for row in updates if row.allocated_peak is not None]
+    if allocated:
+        return max(allocated), "allocated on the device"
+    before = next((row.host_before for row in rows if row.gate == "load" and row.rank == 0), None)
+    peaks = [row.host_peak for row in updates if row.host_peak is not None]
+    if before is None or not peaks:
+        return None, ""
+    return max(peaks) - before, "growth of the process, allocator and caches included"
 
 
 def _distinct(plan: Plan, version: DataVersion) -> Iterator[tuple[list[str], RunSettings]]:

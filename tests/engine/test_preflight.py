@@ -37,6 +37,10 @@ def test_a_pilot_that_fails_is_mended_and_tried_again_before_anything_trains(mod
     second = json.loads(passed.stdout)
     assert second["gates"] == "g002" and [row["gate"] for row in second["rows"]] == list(GATE_NAMES)
     assert second["key"] != first["key"] and second["remedies"] == []
+    predicted, measured = second["memory"]["predicted"], second["memory"]["measured"]
+    assert 100_000 < predicted < measured < predicted + (512 << 20), (
+        "the process holds the step's tensors, and not much more"
+    )
     state = fold(read_journal(files.journal))
     assert (not supervisor_alive(files) and not state.runs and state.verdict is None) or state.gates[-1].passed
     assert any(row["event"] == "amended" and row["changed"] == ["method.targets"] for row in state.events)
