@@ -10,25 +10,16 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ftui import __version__
+from ftui.answer import DONE, NO, STATE, STOPPED, USAGE, Answer, print_json
 
 if TYPE_CHECKING:
     from ftui.data.prepare import DataReport
     from ftui.machine.devices import Device
     from ftui.plan.schema import Plan
     from ftui.record.layout import CampaignFiles
-
-DONE, NO, USAGE, STATE, FAULT, STOPPED = 0, 1, 2, 3, 70, 75
-
-
-class Answer(Exception):
-    """Ends a command with a sentence on standard error and an exit code."""
-
-    def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code = code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,12 +128,6 @@ def _load_plan(files: CampaignFiles) -> Plan:
         raise Answer(NO, f"{error}\n{count} problem{'s' if count != 1 else ''} in the plan") from None
 
 
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2))
-
-
 def _app(options: argparse.Namespace) -> int:
     files = _find(options) if options.campaign else None
     if not sys.stdout.isatty() and not sys.stderr.isatty():
@@ -199,7 +184,7 @@ def _check(options: argparse.Namespace) -> int:
             errors += unknown_slices(plan, report.labels)
     if options.json:
         data = None if report is None else {"hash": report.hash, "labels": report.labels, "counts": report.counts}
-        _print_json({"ok": not errors, "errors": errors, "warnings": warnings, "data": data})
+        print_json({"ok": not errors, "errors": errors, "warnings": warnings, "data": data})
     for sentence in warnings:
         print(f"warning: {sentence}", file=sys.stderr)
     for sentence in errors:
@@ -222,14 +207,14 @@ def _inspect(options: argparse.Namespace) -> int:
     inspection = inspect(_load_plan(files), files)
     if options.example is None:
         content = inspection_content(inspection)
-        _print_json(content) if options.json else print(inspection_text(content))
+        print_json(content) if options.json else print(inspection_text(content))
         return NO if inspection.errors else DONE
     examples = Examples(inspection, files.root)
     chosen = examples.choose(options.split, text=options.text, order="longest" if options.longest else "data")
     if not 1 <= options.example <= len(chosen):
         raise Answer(USAGE, f"there is no example {options.example}; {len(chosen):,} are left to choose from")
     example = examples.example(options.split, chosen[options.example - 1])
-    _print_json(example) if options.json else print(example_text(example))
+    print_json(example) if options.json else print(example_text(example))
     return NO if example["problem"] else DONE
 
 
@@ -269,7 +254,7 @@ def _plan(options: argparse.Namespace) -> int:
 
         described["forecast"] = forecast(plan, version, report, files, options.device)
         texts.append(forecast_text(described["forecast"]))
-    _print_json(described) if options.json else print("\n".join(texts))
+    print_json(described) if options.json else print("\n".join(texts))
     return DONE
 
 
@@ -299,70 +284,18 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _preflight(options: argparse.Namespace) -> int:
-    from ftui.engine.client import EngineError, start, supervisor_alive
-    from ftui.progress import wait
-    from ftui.record.journal import read_journal
-    from ftui.record.preflight import describe_gates, gates_text
-    from ftui.record.state import fold
+    from ftui.engine.client import supervisor_alive
+    from ftui.preflight import accept_remedy, fit_micro_batch, try_gates
 
     files = _find(options)
     plan = _load_plan(files)
     if supervisor_alive(files):
         raise Answer(STATE, f"{files.name} is running; its gates are tried before its runs")
     if options.accept is not None:
-        return _accept(files, plan, options.accept)
+        return accept_remedy(files, plan, options.accept)
     _refuse_what_cannot_start(files, plan)
-    if options.fit:
-        return _fit(files, plan, options)
-    try:
-        start(files, only_gates=True)
-    except EngineError as error:
-        raise Answer(STATE, str(error)) from None
-    wait(files)
-    state = fold(read_journal(files.journal))
-    described = describe_gates(files, state, plan)
-    if described["passed"] and state.data is not None:
-        from ftui.engine.placement import places
-        from ftui.forecast import beside_measured
-        from ftui.record.rows import read_gates
-
-        rows, backend = read_gates(files.gates(described["gates"]).rows), places(plan.machine)[0].backend
-        described["memory"] = told = beside_measured(plan, state.data, files, rows, backend)
-        described["sheet"].append(("step", told["sentence"]))
-    _print_json(described) if options.json else print(gates_text(described))
-    return DONE if described["passed"] else NO
-
-
-def _accept(files: CampaignFiles, plan: Plan, number: int) -> int:
-    from ftui.plan.edit import changed_text
-    from ftui.record.files import replace_text
-    from ftui.record.journal import read_journal
-    from ftui.record.preflight import gate_remedies
-    from ftui.record.rows import read_gates
-    from ftui.record.state import fold
-
-    state = fold(read_journal(files.journal))
-    offered = gate_remedies(read_gates(files.gates(state.gates[-1].id).rows), plan) if state.gates else []
-    if not 1 <= number <= len(offered):
-        raise Answer(USAGE, f"there is no remedy {number}; the last gates offer {len(offered)}")
-    if state.runs:
-        raise Answer(
-            STATE, "runs have begun under this plan; a change would mix two plans and belongs into a new campaign"
-        )
-    replace_text(files.plan, changed_text(files.plan.read_text(encoding="utf-8"), offered[number - 1].change))
-    print(f"{files.plan}: {offered[number - 1].title}\n{offered[number - 1].experiment}")
-    return DONE
-
-
-def _fit(files: CampaignFiles, plan: Plan, options: argparse.Namespace) -> int:
-    from ftui.engine.fit import FitError, fit_text, search_fit
-
-    try:
-        found = search_fit(files, plan)
-    except FitError as error:
-        raise Answer(NO, str(error)) from None
-    _print_json(found) if options.json else print(fit_text(found))
-    return DONE if found["largest"] is not None else NO
+    run = fit_micro_batch if options.fit else try_gates
+    return run(files, plan, json=options.json)
 
 
 def _refuse_what_cannot_start(files: CampaignFiles, plan: Plan) -> None:
@@ -397,7 +330,7 @@ def _tell(files: CampaignFiles, options: argparse.Namespace, *, waited: bool) ->
 
     summary = summarise(files, supervisor_alive(files))
     if options.json:
-        _print_json(summary)
+        print_json(summary)
     if not waited:
         return DONE
     if not options.json and summary["verdict"]:
@@ -417,7 +350,7 @@ def _status(options: argparse.Namespace) -> int:
     files = _find(options)
     summary = summarise(files, supervisor_alive(files))
     plan = fold(read_journal(files.journal)).plan
-    _print_json(summary) if options.json else print(summary_text(summary, plan.hypothesis.metric if plan else None))
+    print_json(summary) if options.json else print(summary_text(summary, plan.hypothesis.metric if plan else None))
     return DONE
 
 
@@ -460,7 +393,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     checks = diagnose()
     if options.json:
-        _print_json([asdict(check) for check in checks])
+        print_json([asdict(check) for check in checks])
     else:
         width = max(len(check.name) for check in checks)
         for check in checks:
