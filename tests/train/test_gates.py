@@ -33,6 +33,7 @@ def cause(rows: list[GateRow], gate: str) -> str:
 def test_every_gate_writes_a_row_with_time_and_memory_and_the_budget_follows(
     model: Path, warm: Warm, tmp_path: Path
 ) -> None:
+    """K35: the estimate of a run holds its evaluations, checkpoints and start-up, and tells its spread."""
     files = tiny_campaign(tmp_path / "c", model)
     gates = frozen_gates(files)
     rows = try_gates(warm, gates)
@@ -62,6 +63,7 @@ def test_every_gate_writes_a_row_with_time_and_memory_and_the_budget_follows(
     )
     assert durations["control"].seconds == pytest.approx(expected)
     assert durations["base"].seconds < durations["control"].seconds
+    assert durations["control"].low < durations["control"].seconds < durations["control"].high
 
 
 def test_the_first_update_is_the_one_with_the_longest_examples(model: Path, warm: Warm, tmp_path: Path) -> None:
