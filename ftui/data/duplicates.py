@@ -134,7 +134,9 @@ def duplicate_findings(pairs: list[Pair], policy: Duplicates, column: str) -> It
 def _finding(pair: Pair, policy: Duplicates, place: str, column: str, kind: str) -> Finding:
     (first, *_), (second, *_) = pair.groups[0]
     cleaned = f", {pair.only_after_cleaning} of them only after cleaning" if pair.only_after_cleaning else ""
-    found = f"{_many(len(pair.groups), 'text')} {_where(pair)}{cleaned}, first {safe(first.text, 60)!r}, equal to {second.place}"
+    sealed = pair.first == pair.second == "test"  # what stands in the test alone is not shown (H4)
+    said = "this one" if sealed else repr(safe(first.text, 60))
+    found = f"{_many(len(pair.groups), 'text')} {_where(pair)}{cleaned}, first {said}, equal to {second.place}"
     within = pair.first == pair.second
     action = policy.within_train if within else policy.across
     if within and pair.first != "train":

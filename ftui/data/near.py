@@ -151,7 +151,9 @@ def near_findings(pairs: list[NearPair], policy: Duplicates, column: str) -> Ite
         if not pair.matches:
             continue
         first, kind = pair.matches[0], f"near duplicates {pair.name}"
-        example = f"{differing(first.row.text, first.other.text)!r} with {first.other.place} ({first.similarity:.2f})"
+        sealed = pair.first == pair.second == "test"  # what stands in the test alone is not shown (H4)
+        said = "this one" if sealed else repr(differing(first.row.text, first.other.text))
+        example = f"{said} with {first.other.place} ({first.similarity:.2f})"
         rows = f"{len(pair.matches):,} {'row' if len(pair.matches) == 1 else 'rows'} of {pair.first}"
         which = f"{'another' if pair.first == pair.second else 'one'} of {pair.second}"
         least = f"almost equal to {which} (similarity {policy.similarity:g} or more)"

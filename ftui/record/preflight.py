@@ -9,7 +9,7 @@ from ftui.plan.schema import Plan
 from ftui.plan.variants import CONTROL
 from ftui.record.estimates import run_durations
 from ftui.record.layout import CampaignFiles
-from ftui.record.rows import GateRow, read_gates
+from ftui.record.rows import GATE_NAMES, GateRow, read_gates
 from ftui.record.state import Campaign
 from ftui.record.text import aligned, safe
 
@@ -17,7 +17,7 @@ from ftui.record.text import aligned, safe
 def describe_gates(files: CampaignFiles, state: Campaign, plan: Plan) -> dict[str, Any]:
     """The latest pass through the gates, and remedies where memory ran out. `rows` is [] while none was tried."""
     latest = state.gates[-1] if state.gates else None
-    rows = read_gates(files.gates(latest.id).rows) if latest else []
+    rows = sorted(read_gates(files.gates(latest.id).rows), key=place_of) if latest else []
     return {
         "gates": None if latest is None else latest.id,
         "passed": None if latest is None else latest.passed,
@@ -27,6 +27,11 @@ def describe_gates(files: CampaignFiles, state: Campaign, plan: Plan) -> dict[st
         "sheet": choice_sheet(rows, plan, state),
         "remedies": [remedy.content() | {"title": remedy.title} for remedy in gate_remedies(rows, plan)],
     }
+
+
+def place_of(row: GateRow) -> tuple[int, int]:
+    """Where a row stands among the gates; a failed one is written together with those that need it, before others."""
+    return GATE_NAMES.index(row.gate) if row.gate in GATE_NAMES else len(GATE_NAMES), row.rank
 
 
 def choice_sheet(rows: list[GateRow], plan: Plan, state: Campaign) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from ftui.plan.variants import variant_plan
 from ftui.record.journal import journal_reader
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import LineReader, NewerSchema, Row
-from ftui.record.preflight import describe_gates, gate_notes
+from ftui.record.preflight import describe_gates, gate_notes, place_of
 from ftui.record.rows import MACHINE, MACHINE_SCHEMA, GateRow, read_gates
 from ftui.record.state import Campaign, fold
 from ftui.ui.curves import CurveFollower, RunCurve
@@ -160,7 +160,7 @@ class CampaignWatch:
         if not self._state.gates:
             return
         latest = self._state.gates[-1].id
-        found = (latest, read_gates(self.files.gates(latest).rows))
+        found = (latest, sorted(read_gates(self.files.gates(latest).rows), key=place_of))
         if found != self._gates:
             self._gates = found
             plan = self._state.plan

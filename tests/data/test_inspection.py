@@ -170,7 +170,9 @@ def test_rows_over_the_length_are_chosen_shown_and_refused_at_launch(
 
 
 def test_rows_of_the_test_split_are_never_shown(looked: Callable[..., Any]) -> None:
-    inspection, files = looked({"test.jsonl": [{"text": f"secret {i}", "label": "ab"[i % 2]} for i in range(4)]})
+    texts = ["secret one of all", "secret one of all", "secret two of them all", "secret two of them all!"]
+    inspection, files = looked({"test.jsonl": [{"text": text, "label": "ab"[i % 2]} for i, text in enumerate(texts)]})
+    assert {"equal texts within test", "near duplicates within test"} <= {f.kind for f in inspection.findings}
     examples = Examples(inspection, files.root)
     with pytest.raises(SealedError, match="sealed"):
         examples.choose("test")
