@@ -76,7 +76,7 @@ def token_lines(pieces: Sequence[Piece], width: int, marks: Marks) -> list[list[
 
 def example_head(example: dict[str, Any]) -> list[tuple[str, str]]:
     """What is said above an example of `ftui.data.examples`: lines and their roles."""
-    same = example["id"] == example["place"]
+    same = example["place"].startswith(example["id"])
     where = safe(example["id"]) if same else f"{safe(example['id'])}   {safe(example['place'])}"
     if example["unit"] is not None:
         where += f"   unit {safe(example['unit'])}"

@@ -150,7 +150,7 @@ class InspectScreen(FtuiScreen):
         picture = panel.example["picture"] if panel.example else None
         if not picture or "problem" in picture or self._inspector is None:
             return
-        width, height = max(8, panel.size.width), max(8, 2 * (panel.size.height - 6))
+        width, height = max(8, panel.size.width), max(8, 2 * (panel.size.height - len(panel.transform) - 6))
         drawn = await self._inspector.ask(ask="picture", path=picture["path"], width=width, height=height)
         panel.show_picture(drawn["points"])
 

@@ -104,7 +104,8 @@ class ExamplePanel(Panel):
         picture = self.example["picture"]
         if "problem" in picture:
             return [safe(picture["problem"])]
-        shape = f"{picture['width']} × {picture['height']} points, {picture['channels']} channels ({picture['mode']}), {picture['format']}"
+        channels = f"{picture['channels']} channel{'' if picture['channels'] == 1 else 's'} ({picture['mode']})"
+        shape = f"{picture['width']} × {picture['height']} points, {channels}, {picture['format']}"
         return [shape, *(f"then {step}" for step in self.transform)]
 
     def _drawn(self) -> list[Text]:
