@@ -21,6 +21,7 @@ from ftui.train.control import Agreement, compare_control, write_control
 from ftui.train.images import PROCESSOR_FILE
 from ftui.train.instructions import instructions
 from ftui.train.loop import Workshop, last_checkpoint, set_up
+from ftui.train.process import bare
 from ftui.train.quantised import four_bit
 from ftui.train.tasks import make_task
 
@@ -59,7 +60,7 @@ def write_artefact(settings: RunSettings, shop: Workshop, run: Path, target: Pat
     for name in (*TOKENIZER_FILES, GENERATION_FILE, PROCESSOR_FILE):
         if (source := shop.prepared.base.directory / name).is_file():
             shutil.copyfile(source, target / name)
-    write_control(target, settings, shop.task, shop.model)
+    write_control(target, settings, shop.task, bare(shop.model))  # one replica speaks for all
     replace_json(target / "labels.json", {str(i): label for i, label in enumerate(settings.data.labels)})
     shutil.copyfile(run / SETTINGS_FILE, target / SETTINGS_FILE)
     replace_text(target / "README.md", instructions(settings, shop.prepared.base.sha256))

@@ -34,7 +34,7 @@ from ftui.train.gates import GateFailed, Gatekeeper
 from ftui.train.loop import Workshop, last_checkpoint, restore_schedule, schedule_state, set_up
 from ftui.train.memory import Meter
 from ftui.train.moved import check_moved, fingerprints
-from ftui.train.process import bare
+from ftui.train.process import announced, bare, make_accelerator
 from ftui.train.tiny import learn_tiny
 
 STEADY_UPDATES = 5
@@ -64,6 +64,8 @@ def run_gates(settings: RunSettings, campaign: CampaignFiles, files: GateFiles) 
     training = settings.training
     shop: Workshop | None = None
     with keeper.gate("data") as facts:
+        if announced()[1] > 1:
+            make_accelerator(settings)  # joins the group, through which the rows of all come together
         facts.update(_check_data(settings, campaign))
     if keeper.can_try("load"):
         with keeper.gate("load") as facts:

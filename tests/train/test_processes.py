@@ -12,9 +12,10 @@ import pytest
 
 from ftui.plan.settings import dump_settings
 from ftui.record.files import replace_text, sha256_file
-from ftui.record.layout import CampaignFiles, GateFiles, RunFiles
-from ftui.record.rows import GATE_NAMES, read_gates, read_outcome, read_predictions
+from ftui.record.layout import RunFiles
+from ftui.record.rows import GATE_NAMES, read_outcome, read_predictions
 from ftui.record.series import read_series
+from tests.builders.gates import frozen_gates, try_gates
 from tests.builders.processes import until
 from tests.builders.tiny import frozen_run, prepared, tiny_campaign
 from tests.builders.warm import Warm
@@ -136,17 +137,9 @@ def test_a_run_is_not_resumed_by_another_number_of_processes(model: Path, warm: 
 
 
 def test_every_gate_has_a_row_of_each_process(model: Path, warm: Warm, tmp_path: Path) -> None:
-    gates = _frozen_gates(tiny_campaign(tmp_path / "c", model, machine=two()))
-    assert warm.train(gates.root, 2, verb="pilot") == [0, 0], (gates.root / "log.txt").read_text()
-    assert warm.train(gates.root, 1, verb="reload") == [0], (gates.root / "log.txt").read_text()
-    rows = read_gates(gates.rows)
+    gates = frozen_gates(tiny_campaign(tmp_path / "c", model, machine=two()))
+    rows = try_gates(warm, gates, processes=2)
     expected = [(name, rank) for name in GATE_NAMES[:-1] for rank in range(2)] + [("reload", 0)]
-    assert [(row.gate, row.rank) for row in rows] == expected
+    assert [(row.gate, row.rank) for row in rows] == expected, gates.run.log.read_text()
     assert {row.verdict for row in rows} == {"passed"}
     assert all(row.host_peak for row in rows)
-
-
-def _frozen_gates(files: CampaignFiles) -> GateFiles:
-    from tests.builders.gates import frozen_gates
-
-    return frozen_gates(files)
