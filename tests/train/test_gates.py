@@ -257,6 +257,18 @@ def test_a_gate_that_hangs_ends_its_process_and_says_so(tmp_path: Path) -> None:
     assert [row.verdict for row in rows] == ["passed", "failed"] + ["skipped"] * 10
 
 
+TWO = {"backend": "cpu", "slots": 2, "processes": 2, "strategy": "ddp"}
+
+
+def test_every_gate_has_a_row_of_each_process(model: Path, warm: Warm, tmp_path: Path) -> None:
+    gates = frozen_gates(tiny_campaign(tmp_path / "c", model, machine=TWO))
+    rows = try_gates(warm, gates, processes=2)
+    expected = [(name, rank) for name in GATE_NAMES[:-1] for rank in range(2)] + [("reload", 0)]
+    assert [(row.gate, row.rank) for row in rows] == expected, gates.run.log.read_text()
+    assert {row.verdict for row in rows} == {"passed"}
+    assert all(row.host_peak for row in rows)
+
+
 def test_what_needs_a_gate_follows_the_whole_chain() -> None:
     assert gates_that_need("checkpoint") == ["resume", "export", "disk", "reload"]
     assert gates_that_need("evaluation") == [] and gates_that_need("data") == list(GATE_NAMES[1:])

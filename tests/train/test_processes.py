@@ -13,9 +13,8 @@ import pytest
 from ftui.plan.settings import dump_settings
 from ftui.record.files import replace_text, sha256_file
 from ftui.record.layout import RunFiles
-from ftui.record.rows import GATE_NAMES, read_outcome, read_predictions
+from ftui.record.rows import read_outcome, read_predictions
 from ftui.record.series import read_series
-from tests.builders.gates import frozen_gates, try_gates
 from tests.builders.processes import until
 from tests.builders.tiny import frozen_run, prepared, tiny_campaign
 from tests.builders.warm import Warm
@@ -134,12 +133,3 @@ def test_a_run_is_not_resumed_by_another_number_of_processes(model: Path, warm: 
     outcome = read_outcome(run.outcome)
     assert outcome is not None
     assert "step-00000012 was written by 2 processes and cannot be resumed by 1" in str(outcome.cause)
-
-
-def test_every_gate_has_a_row_of_each_process(model: Path, warm: Warm, tmp_path: Path) -> None:
-    gates = frozen_gates(tiny_campaign(tmp_path / "c", model, machine=two()))
-    rows = try_gates(warm, gates, processes=2)
-    expected = [(name, rank) for name in GATE_NAMES[:-1] for rank in range(2)] + [("reload", 0)]
-    assert [(row.gate, row.rank) for row in rows] == expected, gates.run.log.read_text()
-    assert {row.verdict for row in rows} == {"passed"}
-    assert all(row.host_peak for row in rows)
