@@ -104,9 +104,7 @@ def gates_text(described: dict[str, Any]) -> str:
     for row in described["rows"]:
         peak = row["reserved_peak"] if row["reserved_peak"] is not None else row["host_peak"]
         name = row["gate"] if row["rank"] == 0 else f"{row['gate']} (process {row['rank'] + 1})"
-        found = row["cause"] or ", ".join(
-            f"{k.replace('_', ' ')} {_short(v)}" for k, v in row["facts"].items() if _plain(v)
-        )
+        found = found_words(row["cause"], row["facts"])
         size = "–" if peak is None else f"{peak / 2**30:.2f} GiB"
         table.append([name, row["verdict"], size, f"{row['seconds']:.2f}", safe(found, 400)])
     notes = gate_notes(described)
@@ -128,8 +126,10 @@ def gate_notes(described: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _plain(value: object) -> bool:
-    return isinstance(value, int | float | str)
+def found_words(cause: str | None, facts: dict[str, Any]) -> str:
+    """What a gate found: the cause of its failure, or its facts that are numbers and short texts."""
+    plain = {name: value for name, value in facts.items() if isinstance(value, int | float | str)}
+    return cause or ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in plain.items())
 
 
 def _short(value: object) -> str:

@@ -30,6 +30,11 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), gap: in
     return lines
 
 
+def size_words(count: float) -> str:
+    """Bytes as a person reads them: in GiB from a quarter of one on, else in MiB."""
+    return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.1f} MiB"
+
+
 def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

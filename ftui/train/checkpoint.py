@@ -36,6 +36,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 
 from ftui.record.files import read_json, replace_json, sha256_file, sync_directory, sync_tree
+from ftui.record.text import size_words
 from ftui.train.process import PeerFault, agreed, bare
 from ftui.train.quantised import without_packing
 
@@ -104,8 +105,8 @@ def require_space(folder: Path, model: nn.Module, keep: int) -> None:
     free = shutil.disk_usage(folder).free
     if free + there < needed:
         raise CheckpointError(
-            f"the disk of {folder} has {_size(free)} free, but {keep + 2} checkpoints of about {_size(one)} need "
-            f"{_size(needed)}; free some space, lower training.keep_checkpoints, or move the campaign to a larger disk"
+            f"the disk of {folder} has {size_words(free)} free, but {keep + 2} checkpoints of about {size_words(one)} need "
+            f"{size_words(needed)}; free some space, lower training.keep_checkpoints, or move the campaign to a larger disk"
         )
 
 
@@ -187,7 +188,7 @@ def _problem_of(step: Callable[[], None], folder: Path) -> str | None:
         step()
     except Exception as error:
         free = shutil.disk_usage(folder if folder.exists() else folder.parent).free
-        return f"the disk is full ({_size(free)} free)" if free < FULL_BYTES or _is_full(error) else str(error)
+        return f"the disk is full ({size_words(free)} free)" if free < FULL_BYTES or _is_full(error) else str(error)
     return None
 
 
@@ -211,10 +212,6 @@ def _same(one: Tensor, other: Tensor) -> bool:
     """Equal to the bit, values that are no number included."""
     same_form = one.shape == other.shape and one.dtype == other.dtype
     return same_form and torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
-
-
-def _size(count: float) -> str:
-    return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.1f} MiB"
 
 
 def load_weights(path: Path, model: nn.Module) -> None:

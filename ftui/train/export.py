@@ -12,13 +12,13 @@ from torch import nn
 
 from ftui.data.base import find_base
 from ftui.data.tokenizer import GENERATION_FILE, TOKENIZER_FILES
+from ftui.data.transform import PROCESSOR_FILE
 from ftui.plan.settings import SETTINGS_FILE, RunSettings
 from ftui.record.files import replace_json, replace_text, sha256_file, sync_tree
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles, RunFiles
 from ftui.train.checkpoint import load_weights
 from ftui.train.control import Agreement, compare_control, write_control
-from ftui.train.images import PROCESSOR_FILE
 from ftui.train.instructions import instructions
 from ftui.train.loop import Workshop, last_checkpoint, set_up
 from ftui.train.process import bare

@@ -13,12 +13,11 @@ from torch import nn
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
 from ftui.data.encode import Example
+from ftui.data.transform import PROCESSOR_FILE
 from ftui.train.categories import CategoryTask
 from ftui.train.pretrained import empty_classifier, load_classifier
 from ftui.train.quantised import FourBit
 from ftui.train.task import Batch
-
-PROCESSOR_FILE = "preprocessor_config.json"
 
 
 class ImageError(Exception):

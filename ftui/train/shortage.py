@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import torch
 
+from ftui.record.text import size_words
+
 Part = Literal["weights", "activations", "logits", "gradients", "optimizer", "evaluation", "unknown"]
 
 _CPU = re.compile(r"can't allocate memory|not enough memory|Cannot allocate memory", re.IGNORECASE)
@@ -53,8 +55,8 @@ class Shortage:
     """Bytes that were free on the device, None where the library does not say."""
 
     def sentence(self) -> str:
-        asked = "" if self.asked is None else f": {_size(self.asked)} were asked for"
-        free = "" if self.free is None else f", {_size(self.free)} were free"
+        asked = "" if self.asked is None else f": {size_words(self.asked)} were asked for"
+        free = "" if self.free is None else f", {size_words(self.free)} were free"
         return f"out of memory while {_WORDS[self.part]}{asked}{free}"
 
     def content(self) -> dict[str, Any]:
@@ -83,7 +85,3 @@ def _part(error: BaseException) -> Part:
 def _bytes(pattern: re.Pattern[str], text: str) -> int | None:
     found = pattern.search(text)
     return int(float(found[1]) * _UNITS[found[2]]) if found else None
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.1f} MiB"

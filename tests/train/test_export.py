@@ -7,23 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ftui.plan.load import plan_hash
-from ftui.plan.settings import dump_settings, run_settings
-from ftui.plan.variants import planned_runs
-from ftui.record.files import replace_text, sha256_file
-from ftui.record.layout import CampaignFiles, GateFiles, RunFiles
+from ftui.record.files import sha256_file
+from ftui.record.layout import RunFiles
 from tests.builders.processes import module
-from tests.builders.tiny import frozen_run, prepared, tiny_campaign
-
-
-def frozen_gates(files: CampaignFiles) -> GateFiles:
-    plan, data = prepared(files)
-    control = next(run for run in planned_runs(plan) if run.variant == "control")
-    gates = files.gates("g001")
-    replace_text(
-        gates.run.settings, dump_settings(run_settings(plan, plan_hash(plan), control, data, "cpu", pilot=True))
-    )
-    return gates
+from tests.builders.tiny import frozen_run, tiny_campaign
 
 
 @pytest.fixture(scope="module")

@@ -165,12 +165,12 @@ sys.exit(main(["pilot", sys.argv[1]]))
 def test_memory_that_runs_out_is_attributed_and_answered_by_remedies(warm: Warm, tmp_path: Path) -> None:
     """A real limit on the process: the update needs more than it may have, its half as a micro-batch would not."""
     files = tiny_campaign(
-        tmp_path / "c", tiny_model(tmp_path / "model"), train_rows=900, training__micro_batch=720, training__accumulation=1,
+        tmp_path / "c", tiny_model(tmp_path / "model"), train_rows=3600, training__micro_batch=2880, training__accumulation=1,
         training__max_length=32, machine={"backend": "cpu", "slots": 1},
     )  # fmt: skip
     gates = frozen_gates(files)
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(gates.root), str(90 << 20)],
+        [sys.executable, "-c", LIMITED, str(gates.root), str(300 << 20)],
         capture_output=True, text=True, env=ENVIRONMENT | {"MALLOC_ARENA_MAX": "1"}, check=False,
     )  # fmt: skip
     rows = read_gates(gates.rows)
@@ -180,12 +180,12 @@ def test_memory_that_runs_out_is_attributed_and_answered_by_remedies(warm: Warm,
     assert short.facts["out_of_memory"]["part"] in ("activations", "gradients", "logits")
     assert short.facts["out_of_memory"]["asked"] > 0
     first, *others = gate_remedies(rows, load_plan(files.root))
-    assert first.change == {"training.micro_batch": 360, "training.accumulation": 2} and first.keeps_task
-    assert "360 × 2 × 1 = 720 examples per update" in first.experiment
+    assert first.change == {"training.micro_batch": 1440, "training.accumulation": 2} and first.keeps_task
+    assert "1440 × 2 × 1 = 2880 examples per update" in first.experiment
     assert [remedy.change for remedy in others] == [{"training.activation_checkpointing": True}]
     state = Campaign(gates=[Gates("g001", parse_time(rows[0].at), passed=False)])
     text = gates_text(describe_gates(files, state, load_plan(files.root)))
-    assert "training.micro_batch = 360, training.accumulation = 2" in text and "out of memory while" in text
+    assert "training.micro_batch = 1440, training.accumulation = 2" in text and "out of memory while" in text
 
 
 @pytest.fixture

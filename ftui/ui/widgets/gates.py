@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 from textual import events
 
+from ftui.record.preflight import found_words
 from ftui.record.rows import GATE_NAMES, GateRow
 from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
 from ftui.ui.theme import STYLES
@@ -82,16 +83,11 @@ class GatesPanel(Panel):
 
 def _row(row: GateRow) -> Row:
     peak = row.reserved_peak if row.reserved_peak is not None else row.host_peak
-    facts = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in row.facts.items())
     return {
         "gate": Cell(row.gate if row.rank == 0 else f"{row.gate} r{row.rank}"),
         "verdict": Cell(row.verdict, ROLES[row.verdict]),
         "memory": Cell(gib(peak)),
         "time": Cell(span(row.seconds)),
         "device": Cell(row.device, "muted"),
-        "cause": Cell(row.cause or facts, "bad" if row.verdict == "failed" else "muted"),
+        "cause": Cell(found_words(row.cause, row.facts), "bad" if row.verdict == "failed" else "muted"),
     }
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
