@@ -61,9 +61,11 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("campaign", metavar="C", help="campaign: a directory or a name")
         return sub
 
-    new = add("new", _new, "write a commented example plan and open it in $EDITOR")
-    new.add_argument("name", metavar="NAME", help="name of the campaign, or a directory to make")
-    new.add_argument("--no-edit", action="store_true", help="only write the file")
+    new = add("new", _new, "plan a campaign step by step: a new one, or one that is not finished")
+    new.add_argument("name", metavar="NAME", nargs="?", help="name of the campaign, or a directory to make")
+    new.add_argument(
+        "--no-edit", action="store_true", help="only write a commented example plan, to be filled in with an editor"
+    )
     opened = campaign(add("open", _app, "the app on one campaign"))
     opened.add_argument("--report", action="store_true", help="start at the report")
     campaign(add("check", _check, "check plan and data; needs no model", json=True))
@@ -130,33 +132,45 @@ def _load_plan(files: CampaignFiles) -> Plan:
 
 def _app(options: argparse.Namespace) -> int:
     files = _find(options) if options.campaign else None
-    if not sys.stdout.isatty() and not sys.stderr.isatty():
-        raise Answer(USAGE, "the app needs a terminal; `ftui --help` lists the commands for scripts")
+    _needs_terminal()
     from ftui.ui.app import run_app
 
-    return run_app(files, report=options.report)
+    return run_app(files, begin="report" if options.report else "monitor")
+
+
+def _needs_terminal() -> None:
+    if not sys.stdout.isatty() and not sys.stderr.isatty():
+        raise Answer(USAGE, "the app needs a terminal; `ftui --help` lists the commands for scripts")
 
 
 def _new(options: argparse.Namespace) -> int:
-    import os
-    import shlex
-    import subprocess
-
     from ftui.plan.example import EXAMPLE
     from ftui.plan.load import PLAN_FILE
+    from ftui.record.layout import CampaignFiles, new_campaign_folder
 
-    folder = Path(options.name) if "/" in options.name else Path("campaigns") / options.name
-    plan = folder / PLAN_FILE
-    if plan.exists():
-        raise Answer(STATE, f"{plan}: exists already; edit it, or choose another name")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "data").mkdir(exist_ok=True)
-    plan.write_text(EXAMPLE, encoding="utf-8")
-    print(f"{plan}: an example to fill in; `ftui check {folder}` says what is missing")
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if options.no_edit or not editor or not sys.stdin.isatty():
+    if options.no_edit:
+        if options.name is None:
+            raise Answer(USAGE, "a plan needs a name: ftui new NAME --no-edit")
+        plan = new_campaign_folder(options.name) / PLAN_FILE
+        if plan.exists():
+            raise Answer(STATE, f"{plan}: exists already; edit it, or choose another name")
+        (plan.parent / "data").mkdir(parents=True, exist_ok=True)
+        plan.write_text(EXAMPLE, encoding="utf-8")
+        print(f"{plan}: an example to fill in; `ftui check {plan.parent}` says what is missing")
         return DONE
-    return subprocess.run([*shlex.split(editor), str(plan)], check=False).returncode
+    _needs_terminal()
+    from ftui.ui.app import run_app
+    from ftui.ui.wizard.begin import BadName, begin_plan
+
+    if options.name is None:
+        return run_app(None, begin="plan")
+    try:
+        folder = begin_plan(options.name)
+    except BadName as problem:
+        raise Answer(USAGE, str(problem)) from None
+    except OSError as problem:
+        raise Answer(NO, f"{problem.filename or options.name}: {problem.strerror}") from None
+    return run_app(CampaignFiles(folder), begin="plan")
 
 
 def _check_data(files: CampaignFiles, plan: Plan) -> DataReport:

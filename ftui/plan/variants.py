@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ftui.plan.numbers import number_text
 from ftui.plan.schema import Plan, Variant
 
 CONTROL = "control"
@@ -26,7 +27,11 @@ class Change:
     variant: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.control} → {self.variant}"
+        return f"{self.field}: {_shown(self.control)} → {_shown(self.variant)}"
+
+
+def _shown(value: Any) -> str:
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

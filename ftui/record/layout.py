@@ -186,6 +186,12 @@ def campaign_folders() -> list[Path]:
     return [Path("campaigns"), campaigns_home()]
 
 
+def new_campaign_folder(name_or_path: str) -> Path:
+    """Where a new campaign of this name lies: under `campaigns/` of the working directory, or where a path says."""
+    given = Path(name_or_path).expanduser()
+    return given if "/" in name_or_path else campaign_folders()[0] / given
+
+
 def known_campaigns() -> list[CampaignFiles]:
     """Every campaign in the searched folders, by name."""
     found = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
@@ -15,29 +15,40 @@ from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.screens.home import HomeScreen
 from ftui.ui.theme import THEME
 
+Begin = Literal["monitor", "report", "plan"]
+"""Which screen of a campaign the app begins with."""
+
 
 class FtuiApp(App[None]):
-    """`campaign` None shows the list of campaigns, else the monitor of one with the list behind it; `report` its report on top."""
+    """`campaign` None shows the list of campaigns, else one of them with the list behind it: its monitor, `begin` "report" its report
+    over that, or "plan" the wizard on its plan."""
 
     TITLE = "ftui"
     CSS_PATH = "ftui.tcss"
     ENABLE_COMMAND_PALETTE: ClassVar[bool] = True
 
-    def __init__(self, campaign: CampaignFiles | None = None, *, report: bool = False) -> None:
+    def __init__(self, campaign: CampaignFiles | None = None, *, begin: Begin = "monitor") -> None:
         super().__init__()
-        self.campaign, self.begin_with_report = campaign, report
+        self.campaign, self.begin = campaign, begin
         self.ascii_only = wants_ascii()
         self.register_theme(THEME)
         self.theme = THEME.name
 
     def on_mount(self) -> None:
         self.set_class(self.ascii_only, "-ascii")
-        self.push_screen(HomeScreen(self.campaign))
-        if self.campaign is not None:
+        home = HomeScreen(self.campaign)
+        self.push_screen(home)
+        if self.campaign is None and self.begin == "plan":
+            home.call_after_refresh(home.action_new)
+        if self.campaign is not None and self.begin == "plan":
+            from ftui.ui.screens.wizard import WizardScreen
+
+            self.push_screen(WizardScreen(self.campaign))
+        elif self.campaign is not None:
             from ftui.ui.screens.monitor import MonitorScreen
 
             self.push_screen(MonitorScreen(self.campaign))
-            if self.begin_with_report:
+            if self.begin == "report":
                 from ftui.ui.screens.report import ReportScreen
 
                 self.push_screen(ReportScreen(self.campaign))
@@ -49,9 +60,9 @@ class FtuiApp(App[None]):
                 yield SystemCommand(word, sentence, call)
 
 
-def run_app(campaign: CampaignFiles | None, *, report: bool = False) -> int:
+def run_app(campaign: CampaignFiles | None, *, begin: Begin = "monitor") -> int:
     """Run the app until it is left; returns the exit code. Says which trainings go on."""
-    app = FtuiApp(campaign, report=report)
+    app = FtuiApp(campaign, begin=begin)
     app.run()
     for files in _still_running(campaign):
         print(f"{files.name} goes on without the app; `ftui open {files.name}` shows it again.", file=sys.stderr)

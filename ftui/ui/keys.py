@@ -36,7 +36,8 @@ HOME = (
     key("home.start", "s", "start", "start", "Launch the campaign, or continue it", show=True),
     key("home.report", "r", "report", "report", "Read the campaign's report", show=True),
     key("home.inspect", "i", "inspect", "inspect", "See the data as the loss will see it", show=True),
-    key("home.new", "n", "new", "new", "How to make a new campaign", show=True),
+    key("home.edit", "e", "edit", "plan", "Read or change the plan, step by step", show=True),
+    key("home.new", "N", "new", "new", "Plan a new campaign", show=True),
     key("home.reload", "f5,R", "reload", "reload", "Look for campaigns again", display="F5 R"),
 )
 
@@ -122,7 +123,54 @@ REPORT = (
     key("report.page-up", "b", "page(-1)", "page up", "One page up", show=True),
 )
 
+WIZARD = (
+    key(
+        "wizard.answer", "enter", "answer", "answer", "Answer the question under the cursor", show=True, display="Enter"
+    ),
+    key("wizard.next", "right,l", "turn(1)", "next step", "The next step", show=True, display="→ l"),
+    key("wizard.previous", "left,h", "turn(-1)", "step before", "The step before", display="← h"),
+    *(
+        key(f"wizard.step-{number}", str(number % 10), f"go({number - 1})", f"step {number}", f"Go to step {number}")
+        for number in range(1, 11)
+    ),
+    key(
+        "wizard.clear",
+        "x,delete",
+        "clear",
+        "take out",
+        "Take the answer out of the file: the default holds",
+        display="x",
+    ),
+    key("wizard.add", "a", "add", "add", "Add a guardrail or a variant", show=True),
+    key("wizard.drop", "d", "drop", "drop", "Drop the guardrail or variant under the cursor; u brings it back"),
+    key("wizard.earlier", "less_than_sign", "shift(-1)", "earlier", "Move the item up", display="<"),
+    key("wizard.later", "greater_than_sign", "shift(1)", "later", "Move the item down", display=">"),
+    key("wizard.grid", "g", "grid", "grid", "Write variants for a grid of values", show=True),
+    key("wizard.undo", "u", "undo", "undo", "Take the last change back", show=True),
+    key("wizard.predict", "m", "predict", "memory", "Predict memory and time on a device not rented yet", show=True),
+    key("wizard.inspect", "i", "inspect", "inspect", "See the data as the loss will see it", show=True),
+    key("wizard.launch", "L", "launch", "launch", "Freeze the plan and launch the campaign", show=True),
+    key("wizard.panel", "tab", "next_panel(1)", "next panel", "Next panel", display="Tab"),
+    key("wizard.panel-before", "shift+tab", "next_panel(-1)", "panel before", "Panel before", display="Shift+Tab"),
+    key("wizard.reload", "f5,R", "reload", "reload", "Read campaign.toml and the data again", display="F5 R"),
+)
+
 DIALOG = (key("dialog.cancel", "escape", "cancel", "cancel", "Close without doing anything", show=True, display="Esc"),)
+
+CHOICE = (
+    key(
+        "choice.take",
+        "enter",
+        "take",
+        "take",
+        "Take what is under the cursor, or all that is marked",
+        show=True,
+        display="Enter",
+    ),
+    key("choice.mark", "space", "mark", "mark", "Mark or unmark", show=True, display="Space"),
+    key("choice.type", "t", "type", "type it", "Type another answer", show=True),
+    key("choice.cancel", "escape", "cancel", "cancel", "Leave the answer as it is", show=True, display="Esc"),
+)
 
 HELP = (
     key("help.close", "escape,q,question_mark,f1", "close", "close", "Close the help", show=True, display="Esc"),
@@ -132,7 +180,7 @@ HELP = (
     key("help.page-up", "pageup,b", "page(-1)", "page up", "One page up", display="b"),
 )
 
-ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *REPORT, *DIALOG, *HELP)
+ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *WIZARD, *REPORT, *DIALOG, *CHOICE, *HELP)
 
 
 def shown_key(binding: Binding) -> str:

@@ -90,3 +90,15 @@ def pad(text: str, width: int, right: bool = False) -> str:
     text = cut(text, width)
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
+
+
+def fitted(line: str, width: int) -> list[str]:
+    """A line at the width there is: a sentence is wrapped under its own indent, a row with columns is cut."""
+    from ftui.report.text import wrap
+
+    if cell_len(line) <= width:
+        return [line]
+    if "  " in line.strip():
+        return [cut(line, width)]
+    indent = line[: len(line) - len(line.lstrip())]
+    return [indent + part for part in wrap(line.strip(), max(8, width - len(indent)))]

@@ -114,7 +114,7 @@ async def test_the_report_is_read_in_the_app_and_scrolls(here: Path) -> None:
 async def test_the_app_can_begin_with_the_report_and_escape_leads_to_the_monitor(here: Path) -> None:
     files = build_campaign(here, "closed").files
     report = write_report(files)
-    app = FtuiApp(files, report=True)
+    app = FtuiApp(files, begin="report")
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: report.verdict.word in text(app), "the verdict")
         await pilot.press("escape")

@@ -19,6 +19,7 @@ from ftui.record.state import Campaign, fold
 from ftui.ui import keys
 from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
 from ftui.ui.glyphs import bar
+from ftui.ui.screens.ask import TextQuestion
 from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.summary import ROLE_OF_VERDICT, price, runs_ended, spent_hours, standing
 from ftui.ui.theme import STYLES
@@ -192,10 +193,27 @@ class HomeScreen(FtuiScreen):
 
             self.app.push_screen(InspectScreen(self._chosen))
 
+    def action_edit(self) -> None:
+        if self._chosen:
+            self._open_plan(self._chosen)
+
     def action_new(self) -> None:
-        self.notify(
-            "`ftui new NAME` writes a commented plan and opens it in your editor.", title="A new campaign", markup=False
-        )
+        self.app.push_screen(TextQuestion("Name of the new campaign"), self._begin)
+
+    def _begin(self, name: str | None) -> None:
+        from ftui.ui.wizard.begin import BadName, begin_plan
+
+        if not name or not name.strip():
+            return
+        try:
+            self._open_plan(CampaignFiles(begin_plan(name)))
+        except (BadName, OSError) as problem:
+            self.notify(str(problem), severity="error", markup=False)
+
+    def _open_plan(self, files: CampaignFiles) -> None:
+        from ftui.ui.screens.wizard import WizardScreen
+
+        self.app.push_screen(WizardScreen(files))
 
     def action_reload(self) -> None:
         self.load()

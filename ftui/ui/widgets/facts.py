@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from ftui.ui.theme import STYLES
 from ftui.ui.widgets.panel import Panel
-from ftui.ui.words import cut
+from ftui.ui.words import fitted
 
 Section = tuple[str, list[str]]
 """A heading and its lines."""
@@ -38,16 +37,5 @@ class FactsPanel(Panel):
                 if not self.glyphs.braille:
                     line = line.translate(_PLAIN)
                 role = "bad" if line.startswith("error:") else "warn" if line.startswith("warning:") else "text"
-                lines += [Text(part, STYLES[role], no_wrap=True, end="") for part in _fitted(line, width)]
+                lines += [Text(part, STYLES[role], no_wrap=True, end="") for part in fitted(line, width)]
         return None, lines
-
-
-def _fitted(line: str, width: int) -> list[str]:
-    from ftui.report.text import wrap
-
-    if cell_len(line) <= width:
-        return [line]
-    if "  " in line.strip():
-        return [cut(line, width)]
-    indent = line[: len(line) - len(line.lstrip())]
-    return [indent + part for part in wrap(line.strip(), max(8, width - len(indent)))]

@@ -1,0 +1,518 @@
+"""The wizard: from a blank page to a plan that can be launched. It edits `campaign.toml` and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Static
+from rich.text import Text
+
+from ftui.plan.draft import MISSING, Draft
+from ftui.plan.starting import settled
+from ftui.record.journal import read_journal
+from ftui.record.layout import CampaignFiles
+from ftui.record.state import fold
+from ftui.ui import keys
+from ftui.ui.screens.base import FtuiScreen
+from ftui.ui.screens.edit import ChoiceEditor, Offer, TextEditor
+from ftui.ui.theme import STYLES
+from ftui.ui.widgets.follows import FollowsPanel
+from ftui.ui.widgets.form import FormPanel
+from ftui.ui.widgets.lines import KeyLine, Part, StatusLine
+from ftui.ui.widgets.panel import Panel
+from ftui.ui.widgets.steps import StepsPanel
+from ftui.ui.wizard import asking
+from ftui.ui.wizard.answers import answered, meaning, shown
+from ftui.ui.wizard.consequences import what_follows
+from ftui.ui.wizard.items import ask_for_grid, ask_for_guardrail, ask_for_variant
+from ftui.ui.wizard.offers import offers
+from ftui.ui.wizard.pages import form_rows, step_states
+from ftui.ui.wizard.questions import STEPS, Question, Step, questions
+from ftui.ui.wizard.saving import Saver
+from ftui.ui.wizard.scene import Scene
+
+WIDE = 110
+"""Cells from which form and consequences stand side by side."""
+
+LOOK_AFTER_SECONDS = 0.3
+"""Quiet time before data and model are looked at again: answers often come in twos."""
+
+DESCRIBED = ("rental", "variants", "review")
+"""Steps that show what the whole plan comes to."""
+
+NOTHING = {
+    "guardrails": "No guardrail yet. a adds one: what must not get worse while the metric gets better?",
+    "variants": "No variant yet. a adds one, g a grid of several. Without variants, the control alone is compared with the base.",
+    "inspect": "Nothing can be seen yet: name the training files and their columns in step 3.",
+}
+
+_LOOKED_AT = ("data", "model", "method", "evaluation")
+
+
+class WizardScreen(FtuiScreen):
+    """One step at a time: its form, and what follows from it."""
+
+    KEYS = keys.WIZARD
+    BINDINGS: ClassVar[list[BindingType]] = list(keys.WIZARD)
+    name_for_help = "Plan"
+
+    def __init__(self, files: CampaignFiles, at: int = 0) -> None:
+        super().__init__()
+        self.files = files
+        self.at = at
+        self.scene = Scene(Draft("", str(files.plan)))
+        self.opened: int | None = None
+        """Item of a list whose questions are shown."""
+        self.saver = Saver(files.plan, self._saved, self._conflict)
+        self._before: list[Draft] = []
+        self._looked_at = ""
+        self._described_for: tuple[str, str] | None = None
+        self._launch_problem = ""
+        self._state = ""
+
+    @property
+    def step(self) -> Step:
+        return STEPS[self.at]
+
+    def compose(self) -> ComposeResult:
+        yield StatusLine(id="status")
+        with Horizontal(id="below"):
+            yield StepsPanel(id="steps")
+            with Vertical(id="page"):
+                with Vertical(id="asked"):
+                    yield FormPanel(id="form")
+                    yield Static("", id="why", markup=False)
+                yield FollowsPanel(id="follows")
+        yield KeyLine((*keys.WIZARD, *keys.EVERYWHERE))
+
+    def on_mount(self) -> None:
+        self._arrange()
+        self.query_one(FormPanel).focus()
+        self.read()
+        self.find_gpus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.set_class(self.size.width >= WIDE, "-wide")
+
+    # Reading.
+
+    @work(exclusive=True, group="read")
+    async def read(self) -> None:
+        """Read the plan and what was launched, then look at data and model."""
+        try:
+            text = await asyncio.to_thread(self.saver.read)
+            launched = await asyncio.to_thread(lambda: fold(read_journal(self.files.journal)).launched_at is not None)
+        except (OSError, UnicodeDecodeError) as problem:
+            self.notify(f"{self.files.plan} cannot be read: {problem}", severity="error", markup=False)
+            return
+        draft = Draft(text, str(self.files.plan))
+        self.scene = replace(self.scene, draft=draft, launched=launched)
+        self._looked_at, self._described_for = "", None
+        if not draft.is_toml:
+            self.notify(
+                f"{draft.problems[0]}. Correct it in an editor; R reads it again.", severity="error", markup=False
+            )
+        self._show()
+        self.look()
+
+    @work(exclusive=True, group="gpus")
+    async def find_gpus(self) -> None:
+        from ftui.machine.nvidia import gpus
+
+        self.scene = replace(self.scene, gpus=await asyncio.to_thread(gpus))
+        self._show()
+
+    @work(exclusive=True, group="look")
+    async def look(self) -> None:
+        """Look at data and base model, in a process of its own, where anything they follow from has changed."""
+        content = self.scene.draft.content
+        wanted = json.dumps(
+            [{name: content.get(name) for name in _LOOKED_AT}, content.get("hypothesis", {}).get("task"),
+             {k: v for k, v in content.get("training", {}).items() if k in ("max_length", "truncation", "hold")}],
+            default=str, sort_keys=True,
+        )  # fmt: skip
+        if wanted == self._looked_at:
+            self.describe()
+            return
+        self.scene = replace(self.scene, looking=True)
+        self._show()
+        await asyncio.sleep(LOOK_AFTER_SECONDS)
+        await self.saver.settled()
+        facts, problem = None, ""
+        try:
+            facts = await asking.scout(self.files.root)
+            problem = facts.get("problem") or ""
+        except asking.AskError as error:
+            problem = str(error)
+        self._looked_at = wanted
+        self.scene = replace(self.scene, facts=facts, facts_problem=problem, looking=False)
+        self._show()
+        self.describe()
+
+    @work(exclusive=True, group="describe")
+    async def describe(self) -> None:
+        """Have `ftui plan` work the whole plan out where a step shows it and something has changed."""
+        scene = self.scene
+        if scene.draft.plan is None or not (self.step.key in DESCRIBED or scene.device):
+            return
+        wanted = (scene.draft.text, scene.device)
+        if wanted == self._described_for:
+            return
+        self.scene = replace(scene, describing=True, described_problem="")
+        self._show()
+        await asyncio.sleep(LOOK_AFTER_SECONDS)
+        await self.saver.settled()
+        described, problem = None, ""
+        try:
+            described = await asking.describe(self.files.root, scene.device or None)
+        except asking.AskError as error:
+            problem = str(error)
+        self._described_for = wanted
+        self.scene = replace(self.scene, described=described, described_problem=problem, describing=False)
+        self._show()
+
+    # Showing.
+
+    def _show(self, at: tuple[str, int | None] | None = None) -> None:
+        if not self.is_mounted:
+            return
+        step, scene = self.step, self.scene
+        review = step.key == "review"
+        self.query_one("#asked").display = not review
+        form = self.query_one(FormPanel)
+        form.border_title = f"{self.at + 1} {step.title}"
+        form.show(form_rows(step, scene, self.opened), NOTHING.get(step.key, ""), at=at)
+        self.query_one(StepsPanel).show(step_states(scene), self.at)
+        follows = self.query_one(FollowsPanel)
+        follows.border_title = f"{self.at + 1} {step.title}" if review else "What follows"
+        ascii_only = not form.glyphs.braille
+        problem = [(self._launch_problem, "bad"), ("", "text")] if review and self._launch_problem else []
+        follows.show(lambda width: [*problem, *what_follows(step.key, scene, width, ascii_only=ascii_only)])
+        self._say_why()
+        self._status()
+
+    def _status(self) -> None:
+        count = len(self.scene.draft.problems) + len(self.scene.errors)
+        said: Part = (f"{count} to solve", "warn") if count else ("complete", "good")
+        if self.scene.draft.plan is None and not count:
+            said = ("reading", "muted")
+        left: list[Part] = [(self.files.name, "bright"), ("  plan", "muted"), (f"  {self.step.aim}", "text")]
+        self.query_one("#status", StatusLine).show(left, [(f"{self._state}  " if self._state else "", "muted"), said])
+
+    @on(Panel.CursorMoved, "#form")
+    def _say_why(self) -> None:
+        question, _ = self._question()
+        why = self.query_one("#why", Static)
+        if question is None:
+            why.update("")
+            return
+        given = self.scene.draft.given(question.steps(self._item()))
+        explained = meaning(question.name, given) if isinstance(given, str) else ""
+        why.update(
+            Text.assemble((question.why, STYLES["muted"]), (f" Now: {explained}." if explained else "", STYLES["text"]))
+        )
+
+    @on(Panel.CursorMoved, "#steps")
+    def _turn_to_step(self, message: Panel.CursorMoved) -> None:
+        self._turn_to(message.line)
+
+    def _question(self) -> tuple[Question | None, int | None]:
+        """The question under the cursor and its item."""
+        chosen = self.query_one(FormPanel).chosen
+        if chosen is None:
+            return None, None
+        name, item = chosen.key
+        return next((q for q in questions() if q.name == name), None), item
+
+    def _item(self) -> int | None:
+        """The item of a list under the cursor."""
+        chosen = self.query_one(FormPanel).chosen
+        return chosen.key[1] if chosen and self.step.items and chosen.key[0] != "problem" else None
+
+    # Moving.
+
+    def action_turn(self, by: int) -> None:
+        self._turn_to(max(0, min(len(STEPS) - 1, self.at + by)))
+
+    def action_go(self, to: int) -> None:
+        self._turn_to(to)
+
+    def _turn_to(self, to: int) -> None:
+        if to != self.at:
+            self.at, self.opened = to, None
+            form, follows = self.query_one(FormPanel), self.query_one(FollowsPanel)
+            form.cursor = form.top = follows.top = 0
+            form.rows = []
+            if self.step.key == "review":
+                follows.focus()
+            elif not form.has_focus and not self.query_one(StepsPanel).has_focus:
+                form.focus()
+            self._show()
+            self.describe()
+
+    def action_next_panel(self, by: int) -> None:
+        panels: list[Panel] = [self.query_one(StepsPanel), self.query_one(FormPanel), self.query_one(FollowsPanel)]
+        if self.step.key == "review":
+            del panels[1]
+        at = next((index for index, panel in enumerate(panels) if panel.has_focus), 0)
+        panels[(at + by) % len(panels)].focus()
+
+    # Answering.
+
+    def change(self, draft: Draft, name: str = "", at: tuple[str, int | None] | None = None) -> None:
+        """Take a changed draft: settle what follows, save it, look again."""
+        before = self.scene.draft
+        draft, told = settled(draft, name, before) if name else (draft, [])
+        if draft is before:
+            return
+        self._before.append(before)
+        self._launch_problem = ""
+        self.scene = replace(self.scene, draft=draft)
+        self.saver.save(draft.text)
+        for sentence in told:
+            self.notify(f"{sentence[:1].upper()}{sentence[1:]}.", markup=False)
+        self._show(at)
+        self.look()
+
+    def action_answer(self) -> None:
+        if self.query_one(StepsPanel).has_focus:
+            self.action_next_panel(1)
+        elif self.step.key == "inspect":
+            self.action_inspect()
+        elif (question := self._question()[0]) is not None:
+            self.answer(question, self._item())
+        elif (item := self._item()) is not None:
+            self.opened = None if self.opened == item else item
+            self._show((self.step.items, item))
+
+    @work(exclusive=True, group="answer")
+    async def answer(self, question: Question, item: int | None) -> None:
+        """Ask for one answer and take it."""
+        draft = self.scene.draft
+        given, field = draft.given(question.steps(item)), question.field
+        now = shown(given if given is not MISSING else field.default, field.kind)
+        offered, open_ended = offers(self.scene, question, item)
+        text: str | None = ChoiceEditor.TYPED
+        if offered:
+            marked = [line for line in now.splitlines() if line] if field.kind == "texts" else None
+            editor = ChoiceEditor(question.asks, question.why, offered, now, marked=marked, open_ended=open_ended)
+            text = await self.app.push_screen_wait(editor)
+        if text == ChoiceEditor.TYPED:
+            text = await self._typed(question, item, now)
+        if text is None:
+            return
+        try:
+            self.change(answered(self.scene.draft, question, item, text), question.name)
+        except ValueError as problem:
+            self.notify(str(problem), severity="error", markup=False)
+
+    async def _typed(self, question: Question, item: int | None, now: str) -> str | None:
+        def check(text: str) -> str | None:
+            try:
+                answered(self.scene.draft, question, item, text)
+            except ValueError as problem:
+                return str(problem)
+            return None
+
+        lines = question.field.kind in ("texts", "change")
+        return await self.app.push_screen_wait(TextEditor(question.asks, question.why, now, lines=lines, check=check))
+
+    def action_clear(self) -> None:
+        question, _ = self._question()
+        if question is not None:
+            self.change(self.scene.draft.remove(question.steps(self._item())), question.name)
+
+    def action_undo(self) -> None:
+        if not self._before:
+            self.notify("Nothing was changed since the plan was opened.", markup=False)
+            return
+        draft = self._before.pop()
+        self.scene = replace(self.scene, draft=draft)
+        self.saver.save(draft.text)
+        self._show()
+        self.look()
+
+    # Lists of tables.
+
+    def action_add(self) -> None:
+        if self.step.items:
+            self.add(self.step.items)
+        else:
+            self.notify("Guardrails (2) and variants (9) can be added.", markup=False)
+
+    @work(exclusive=True, group="answer")
+    async def add(self, name: str) -> None:
+        ask = ask_for_guardrail if name == "guardrails" else ask_for_variant
+        item = await ask(self.app, self.scene)
+        if item is not None:
+            count = len(self.scene.draft.items(name))
+            self.opened = None
+            self._take(lambda draft: draft.add(name, item), (name, count))
+
+    def action_grid(self) -> None:
+        if self.step.key != "variants":
+            self.action_go(len(STEPS) - 2)
+        self.add_grid()
+
+    @work(exclusive=True, group="answer")
+    async def add_grid(self) -> None:
+        made = await ask_for_grid(self.app, self.scene)
+
+        def add_all(draft: Draft) -> Draft:
+            for variant in made:
+                draft = draft.add("variants", variant)
+            return draft
+
+        if made:
+            self._take(add_all)
+
+    def action_drop(self) -> None:
+        item = self._item()
+        if item is not None:
+            self.opened = None
+            self._take(lambda draft: draft.drop(self.step.items, item))
+
+    def action_shift(self, by: int) -> None:
+        item = self._item()
+        if item is None:
+            return
+        to = item + by
+        if 0 <= to < len(self.scene.draft.items(self.step.items)):
+            self.opened = to if self.opened == item else None
+            self._take(lambda draft: draft.move(self.step.items, item, to), (self.step.items, to))
+
+    def _take(self, change: Any, at: tuple[str, int | None] | None = None) -> None:
+        try:
+            self.change(change(self.scene.draft), at=at)
+        except ValueError as problem:
+            self.notify(str(problem), severity="error", markup=False)
+
+    # Beyond the form.
+
+    def action_inspect(self) -> None:
+        if self.scene.draft.plan is None:
+            self.notify(
+                "The inspection needs a plan without problems; what is known of the data is on this page.", markup=False
+            )
+            return
+        from ftui.ui.screens.inspect import InspectScreen
+
+        self.app.push_screen(InspectScreen(self.files))
+
+    @work(exclusive=True, group="answer")
+    async def action_predict(self) -> None:
+        from ftui.machine.devices import CATALOGUE, GIB, UnknownDevice, find_device
+
+        found = [gpu.name for gpu in self.scene.gpus.gpus] if self.scene.gpus else []
+        why = "Memory and time of one step are worked out without the device, and a margin is named."
+        known = [Offer(name, f"{device.memory / GIB:.0f} GiB") for name, device in CATALOGUE.items()]
+        text = await self.app.push_screen_wait(
+            ChoiceEditor(
+                "Predict for which device?",
+                why,
+                [*(Offer(n, "found here") for n in dict.fromkeys(found)), *known],
+                self.scene.device,
+                open_ended=True,
+            )
+        )
+        if text == ChoiceEditor.TYPED:
+
+            def check(words: str) -> str | None:
+                try:
+                    find_device(words)
+                except UnknownDevice as problem:
+                    return str(problem)
+                return None
+
+            text = await self.app.push_screen_wait(TextEditor("Device or size", "l4, h100, 24GB, …", "", check=check))
+        if text:
+            self.scene = replace(self.scene, device=text.strip())
+            self._described_for = None
+            if self.scene.draft.plan is None:
+                self.notify("Predicted as soon as the plan has no problems.", markup=False)
+            self._show()
+            self.describe()
+
+    def action_reload(self) -> None:
+        self.read()
+
+    def action_launch(self) -> None:
+        count = len(self.scene.draft.problems) + len(self.scene.errors)
+        if self.step.key != "review":
+            self.action_go(len(STEPS) - 1)
+            self.notify("Read the plan once more; L launches it.", markup=False)
+        elif count:
+            self.notify(f"{count} to solve before the launch; they are listed here.", severity="warning", markup=False)
+        else:
+            self.launch()
+
+    @work(exclusive=True, group="answer")
+    async def launch(self) -> None:
+        """Launch through `ftui run`, which refuses what cannot start in the words of the command line."""
+        offered = [
+            Offer("launch", "the gates first, then the queue; the terminal may close"),
+            Offer("not yet"),
+        ]
+        why = "The plan is frozen: hypothesis, baseline, stop rules. What changes after runs have begun is an amendment with a reason."
+        if (
+            await self.app.push_screen_wait(ChoiceEditor(f"Launch {self.files.name}?", why, offered, "launch"))
+            != "launch"
+        ):
+            return
+        await self.saver.settled()
+        because = None
+        if self.scene.launched:
+            because = await self.app.push_screen_wait(
+                TextEditor("Why was the plan changed?", "The report shows it beside what was changed.", "")
+            )
+            if because is None:
+                return
+        self._state = "launching"
+        self._status()
+        worked, said = await asking.launch(self.files.root, because.strip() if because else None)
+        self._state = ""
+        if worked:
+            from ftui.ui.screens.monitor import MonitorScreen
+
+            self.app.switch_screen(MonitorScreen(self.files))
+            return
+        self._launch_problem = said
+        self._show()
+
+    # Saving and leaving.
+
+    def _saved(self, problem: str) -> None:
+        self._state = "" if not problem else "NOT saved"
+        if problem:
+            self.notify(
+                f"{problem}; the answers are kept here, u and any change save again", severity="error", markup=False
+            )
+        if self.is_mounted:
+            self._status()
+
+    def _conflict(self) -> None:
+        self.notify(
+            f"{self.files.plan} was changed outside the wizard, so the last answer was not saved. What the file says now is shown.",
+            severity="warning",
+            markup=False,
+        )
+        self._before.clear()
+        self.read()
+
+    async def action_back(self) -> None:
+        await self.saver.settled()
+        super().action_back()
+
+    async def action_leave(self) -> None:
+        await self.saver.settled()
+        super().action_leave()

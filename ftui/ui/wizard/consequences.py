@@ -1,0 +1,449 @@
+"""What follows from the answers so far, step by step: the arithmetic of `ftui/plan` on what was found, as lines with a style role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from ftui.plan.budget import rental_clock
+from ftui.plan.power import Power, power_of
+from ftui.plan.rental import timeline, timeline_text
+from ftui.plan.schema import Plan
+from ftui.plan.settings import own_batches
+from ftui.plan.variants import CONTROL, apply_change, planned_runs
+from ftui.record.text import safe, size_words
+from ftui.ui.widgets.follows import Line
+from ftui.ui.wizard.questions import value_of, writes
+from ftui.ui.wizard.scene import Scene
+from ftui.ui.words import hours, money, pad
+
+MOST_CATEGORIES = 12
+
+
+def what_follows(key: str, scene: Scene, width: int, *, ascii_only: bool = False) -> list[Line]:
+    """Lines for step `key`, at a width of so many cells."""
+    return list(_OF_STEP[key](scene, width, ascii_only))
+
+
+def _waiting(scene: Scene) -> Iterator[Line]:
+    """Why there are no facts yet."""
+    if scene.looking:
+        yield "looking at data and model", "muted"
+    elif scene.facts_problem:
+        yield scene.facts_problem, "bad"
+
+
+def power(scene: Scene) -> Power | None:
+    """What the evaluation can show, None while the plan or the sizes are unknown."""
+    if scene.draft.plan is None or not scene.sizes or not scene.sizes.get("test"):
+        return None
+    tests = {label: counts.get("test", 0) for label, counts in scene.categories.items()}
+    return power_of(scene.draft.plan, scene.sizes["test"], tests)
+
+
+def _hypothesis(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    aim = scene.draft.content.get("hypothesis", {})
+    metric, least = value_of(scene.draft, "hypothesis.metric"), aim.get("min_improvement", "…")
+    reference = value_of(scene.draft, "hypothesis.reference")
+    better = "lower" if value_of(scene.draft, "hypothesis.direction") == "lower" else "higher"
+    yield (
+        f"Supported means: on the sealed test set, a variant's {metric} is {better} than the {reference}'s, the gain is at least {least},"
+        f" and no guardrail breaks. The chance that luck alone says so is {value_of(scene.draft, 'hypothesis.alpha')} at most.",
+        "text",
+    )
+    yield "If no variant does, the control is best: that is a full answer, too.", "muted"
+    yield from _power_lines(scene)
+
+
+def _power_lines(scene: Scene) -> Iterator[Line]:
+    yield "", "text"
+    found = power(scene)
+    if found is None:
+        yield "What the evaluation can show is told once the plan and its data are complete.", "muted"
+        yield from _waiting(scene)
+        return
+    yield from ((sentence, "text") for sentence in found.sentences)
+    yield from ((f"! {flag}", "warn") for flag in found.flags)
+
+
+def _guardrails(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    if not scene.draft.items("guardrails"):
+        yield (
+            "Without a guardrail, a gain in the metric may be paid for by a category nobody looks at. a adds one.",
+            "warn",
+        )
+    found = power(scene)
+    if found is None:
+        yield from _power_lines(scene)
+        return
+    for row in found.guardrails:
+        where = "the whole test set" if row.slice == "whole" else row.slice
+        able = "can be judged" if row.enough else "too few to judge"
+        smallest = "unknown" if row.smallest is None else f"{row.smallest:.3f}"
+        yield (
+            f"{pad(where, 20)}  {row.examples:>6,} rows  from {smallest}  allowed {row.tolerance:g}  {able}",
+            "text" if row.enough else "warn",
+        )
+    if found.too_small:
+        names = ", ".join(found.too_small)
+        yield "", "text"
+        yield (
+            f"Too small to judge: {names}. A verdict would call their guardrails open; give them more test rows or a wider tolerance.",
+            "warn",
+        )
+
+
+def _data(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    facts = scene.facts
+    if facts is None:
+        yield from _waiting(scene)
+        return
+    if not facts.get("files"):
+        candidates = facts.get("candidates") or []
+        yield (
+            (
+                f"Found beside the plan: {', '.join(candidates[:8])}"
+                if candidates
+                else "No data file lies beside the plan yet."
+            ),
+            "text",
+        )
+    for file in facts.get("files") or []:
+        yield f"{safe(file['name'])}: {file['rows']:,} rows, {size_words(file['bytes'])}", "text"
+    yield from _split_lines(scene)
+    if scene.columns:
+        yield "", "text"
+        yield "Columns", "busy"
+        for column in scene.columns:
+            example = f"  {safe(str(column['example']))}" if column.get("example") else ""
+            yield f"{pad(column['name'], 14)}  {pad(column['kind'], 7)}{example}", "text"
+    yield from _findings(scene, 3)
+
+
+def _split_lines(scene: Scene) -> Iterator[Line]:
+    if scene.sizes is None:
+        return
+    by = (scene.facts or {}).get("split_by")
+    sizes = ", ".join(f"{count:,} {name}" for name, count in scene.sizes.items())
+    yield f"{sizes}; cut by {by}" if by else sizes, "text"
+    if scene.categories:
+        what = "fields" if value_of(scene.draft, "hypothesis.task") == "extraction" else "categories"
+        yield "", "text"
+        yield f"{len(scene.categories)} {what}", "busy"
+        ordered = sorted(scene.categories.items(), key=lambda item: -item[1].get("train", 0))
+        for label, counts in ordered[:MOST_CATEGORIES]:
+            yield (
+                f"{pad(safe(label), 20)}  " + "  ".join(f"{count:>6,} {name}" for name, count in counts.items()),
+                "text",
+            )
+        if len(ordered) > MOST_CATEGORIES:
+            yield f"and {len(ordered) - MOST_CATEGORIES} more", "muted"
+
+
+def _findings(scene: Scene, most: int | None = None) -> Iterator[Line]:
+    if not scene.findings:
+        return
+    yield "", "text"
+    for finding in scene.findings[:most]:
+        role = "bad" if finding["severity"] == "error" else "warn"
+        yield f"{finding['severity']}: {safe(finding_words(finding))}", role
+    if most is not None and len(scene.findings) > most:
+        yield f"and {len(scene.findings) - most} more; step 4 lists them", "muted"
+
+
+def finding_words(finding: dict[str, object]) -> str:
+    """A finding with its place: file, line, field, message."""
+    place = ":".join(str(finding[name]) for name in ("file", "line") if finding.get(name))
+    return ": ".join(filter(None, [place, str(finding.get("field") or ""), str(finding["message"])]))
+
+
+def _inspect(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    yield (
+        "Enter or i shows every example token by token: what the model reads, and what carries loss. The test stays sealed.",
+        "muted",
+    )
+    if scene.facts is None:
+        yield from _waiting(scene)
+        return
+    yield "", "text"
+    if not scene.findings:
+        yield "Nothing stands out.", "good"
+    yield from _findings(scene)
+
+
+def _model(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    base = scene.base
+    if not base:
+        yield from _waiting(scene)
+        return
+    if base.get("problem"):
+        yield safe(base["problem"]), "bad"
+        return
+    yield (
+        f"{base['family']}: {base['parameters']:,} parameters, {size_words(base['bytes'])} of {base['dtype']}, found in the {base['how']}",
+        "text",
+    )
+    if base.get("fits_task"):
+        yield safe(base["fits_task"]), "bad"
+    trainable = (scene.facts or {}).get("trainable")
+    if trainable and trainable.get("problem"):
+        yield safe(trainable["problem"]), "bad"
+    elif trainable:
+        about = "" if trainable["exact"] else "about "
+        yield (
+            f"{about}{trainable['parameters']:,} of {trainable['of']:,} parameters train: {trainable['share']:.2%}",
+            "bright",
+        )
+        if trainable.get("note"):
+            yield trainable["note"], "muted"
+    yield from memory(scene)
+    modules = base.get("modules") or []
+    if modules:
+        yield "", "text"
+        yield "Modules", "busy"
+    for module in modules:
+        size = f"{module['inputs']} → {module['outputs']}" if module.get("inputs") else ""
+        yield f"{pad(module['name'], 26)}  {pad(module['kind'], 11)}  {module['count']:>4} × {size}", "text"
+
+
+def memory(scene: Scene) -> Iterator[Line]:
+    """Memory predicted, or how to have it predicted."""
+    yield "", "text"
+    if scene.describing and scene.device:
+        yield f"following one step as on {scene.device}", "muted"
+        return
+    told = (scene.described or {}).get("forecast")
+    if told is None:
+        yield "m predicts memory and time on a device that nobody has rented yet.", "muted"
+        if scene.device and scene.described_problem:
+            yield scene.described_problem, "bad"
+        return
+    from ftui.machine.devices import GIB
+
+    yield f"On {told['device']['name']} ({told['device']['memory'] / GIB:.0f} GiB), predicted", "busy"
+    for method in told["methods"]:
+        names = ", ".join(method["variants"])
+        if method["problem"]:
+            yield f"{names}: not predicted: {method['problem']}", "warn"
+            continue
+        for row in method["rows"]:
+            on = "with" if row["activation_checkpointing"] else "without"
+            fits = "fits" if row["fits"] else "does not fit"
+            time = row["seconds_per_update"]
+            seconds = "" if time is None or time[1] is None else f", {time[0]:.2g} to {time[1]:.2g} s per update"
+            planned = " (planned)" if row["planned"] else ""
+            said = f"{names}, {on} checkpointing{planned}: {row['needed'] / GIB:.2f} GiB needed, {fits}{seconds}"
+            yield said, "text" if row["fits"] else "bad" if row["planned"] else "warn"
+
+
+def _training(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    plan, version = scene.draft.plan, scene.version
+    micro, accumulation = value_of(scene.draft, "training.micro_batch"), value_of(scene.draft, "training.accumulation")
+    replicas = value_of(scene.draft, "machine.processes")
+    if plan is not None and version is not None:
+        try:
+            yield from ((sentence, "bright" if first else "text") for first, sentence in _arithmetic(plan, scene))
+        except ValueError as problem:
+            yield str(problem), "warn"
+    elif all(isinstance(part, int) for part in (micro, accumulation, replicas)):
+        product = micro * accumulation * replicas  # type: ignore[operator]
+        yield (
+            f"{micro} × {accumulation} × {replicas} = {product} examples per update (micro-batch × accumulation × replicas)",
+            "bright",
+        )
+        yield from _waiting(scene)
+    yield from lengths(scene)
+    yield from memory(scene)
+
+
+def _arithmetic(plan: Plan, scene: Scene) -> Iterator[tuple[bool, str]]:
+    assert scene.version is not None
+    for index, sentence in enumerate(own_batches(plan, scene.version).sentences()):
+        yield index == 0, sentence
+
+
+def lengths(scene: Scene) -> Iterator[Line]:
+    """How long examples are, and what the limit cuts."""
+    told = (scene.facts or {}).get("lengths")
+    if not told:
+        return
+    limit = value_of(scene.draft, "training.max_length")
+    seen = "" if told["all"] else f" (of {told['rows']:,} looked at)"
+    yield "", "text"
+    yield (
+        f"Longest example {told['longest']:,} tokens, 95 % have {told['p95']:,} or fewer{seen}; the limit is {limit:,}",
+        "text",
+    )
+    if told["over"]:
+        lost = f", {told['targets_lost']:,} target tokens lost" if told.get("targets_lost") else ""
+        role = "bad" if value_of(scene.draft, "training.truncation") == "error" else "warn"
+        yield f"{told['over']:,} examples are longer{lost}", role
+
+
+def _evaluation(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    plan = scene.draft.plan
+    if plan is not None:
+        runs = planned_runs(plan)
+        trained = [run for run in runs if run.variant != "base"]
+        seeds = len(plan.evaluation.seeds)
+        yield (
+            f"{seeds} seed{'s' if seeds != 1 else ''} × {1 + len(plan.variants)} settings = {len(trained)} trainings,"
+            f" and the base is evaluated first: {len(runs)} runs",
+            "bright",
+        )
+    yield "The test set is opened once, for all of them together, after the last training.", "muted"
+    if writes(scene.draft):
+        yield "Answers are written greedily: a sampled one would make runs differ by chance.", "muted"
+    yield from _power_lines(scene)
+
+
+def _rental(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    plan = scene.draft.plan
+    rental = None if plan is None else plan.rental
+    if rental is None:
+        given = scene.draft.content.get("rental", {})
+        from pydantic import ValidationError
+
+        from ftui.plan.schema import Rental
+
+        try:
+            rental = Rental.model_validate(given)
+        except ValidationError:
+            yield "The hours are drawn once days and hours are numbers that fit.", "muted"
+            return
+    clock = rental_clock(rental, datetime.now(UTC))
+    yield from ((line, "text") for line in timeline_text(timeline(rental, clock), width, ascii_only))
+    if rental.price_per_hour is not None:
+        yield f"The whole rental costs {money(rental.price_per_hour * rental.days * 24, rental.currency)}.", "text"
+    yield from fit(scene)
+
+
+def fit(scene: Scene) -> Iterator[Line]:
+    """Which runs fit, what is left out, and what could be cut."""
+    described = scene.described
+    yield "", "text"
+    if described is None or described.get("fit") is None:
+        if scene.describing:
+            yield "working out what fits", "muted"
+        elif scene.draft.plan is None:
+            yield "What fits is told once the plan has no problems.", "muted"
+        elif scene.described_problem:
+            yield scene.described_problem, "bad"
+        else:
+            yield "What fits is known after the pilot; m predicts it for a device.", "muted"
+        return
+    yield from ((line, "text") for line in fit_lines(described))
+
+
+def fit_lines(described: dict[str, object]) -> list[str]:
+    """The fit as `ftui plan` says it."""
+    from ftui.plan.describe import fit_text
+
+    return fit_text(described)
+
+
+def _variants(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    plan = scene.draft.plan
+    if not scene.draft.items("variants"):
+        yield (
+            "Without variants the control alone is trained and compared with the base. a adds one, g writes a grid.",
+            "muted",
+        )
+    if plan is None:
+        yield "The differences are shown once the plan has no problems.", "muted"
+        return
+    costs = {v["id"]: v for v in (scene.described or {}).get("variants") or []}
+    control = _length(scene, plan)
+    yield f"{CONTROL}: the plan as written{control}{_cost(costs.get(CONTROL), plan)}", "bright"
+    for variant in plan.variants:
+        applied = apply_change(plan, variant)
+        yield f"{variant.id}: {'; '.join(map(str, applied.changes))}", "bright"
+        if applied.plan is not None:
+            held = _length(scene, applied.plan)
+            yield (
+                f"  {'the same ' + plan.training.hold if held == control else 'NOT the same ' + plan.training.hold}{held}"
+                + _cost(costs.get(variant.id), plan),
+                "text" if held == control else "warn",
+            )
+    runs = planned_runs(plan)
+    yield "", "text"
+    yield (
+        f"{len(runs)} runs with {len(plan.evaluation.seeds)} seeds, in this order: {', '.join(dict.fromkeys(r.variant for r in runs))}",
+        "text",
+    )
+    yield from fit(scene)
+
+
+def _length(scene: Scene, plan: Plan) -> str:
+    if scene.version is None:
+        return ""
+    try:
+        counted = own_batches(plan, scene.version)
+    except ValueError:
+        return ""
+    return f"; {counted.updates:,} updates, {counted.examples:,} examples seen"
+
+
+def _cost(variant: dict[str, object] | None, plan: Plan) -> str:
+    if not variant or not isinstance(variant.get("hours"), int | float):
+        return ""
+    taken = float(variant["hours"])  # type: ignore[arg-type]
+    rate = plan.rental.price_per_hour
+    return f"; {hours(taken)} h" + ("" if rate is None else f", {money(taken * rate, plan.rental.currency)}")
+
+
+def _review(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
+    problems = scene.draft.problems
+    if problems:
+        yield f"{len(problems)} problem{'s' if len(problems) != 1 else ''} to solve before the launch", "bad"
+        yield from ((f"! {safe(str(problem))}", "bad") for problem in problems)
+    for error in scene.errors:
+        yield f"! {safe(finding_words(error))}", "bad"
+    if scene.base.get("problem"):
+        yield f"! {safe(scene.base['problem'])}", "bad"
+    plan = scene.draft.plan
+    if plan is not None:
+        yield from _written_beforehand(plan, scene)
+    warnings = [finding for finding in scene.findings if finding["severity"] != "error"]
+    if warnings:
+        yield "", "text"
+        yield f"{len(warnings)} warning{'s' if len(warnings) != 1 else ''}", "warn"
+        yield from ((f"  {safe(finding_words(finding))}", "warn") for finding in warnings)
+    yield "", "text"
+    if scene.described is not None:
+        from ftui.plan.describe import plan_text
+
+        yield from ((line, "text") for line in plan_text(scene.described).splitlines())
+    elif scene.describing:
+        yield "working the plan out", "muted"
+    elif scene.described_problem:
+        yield scene.described_problem, "bad"
+
+
+def _written_beforehand(plan: Plan, scene: Scene) -> Iterator[Line]:
+    """What the launch freezes (H5)."""
+    stop = plan.training.stop
+    causes = [f"a loss that is no number: {stop.nonfinite}"]
+    causes += [f"a loss above {stop.divergence:g} times its best"] if stop.divergence else []
+    causes += [f"{stop.patience} validations without a new best"] if stop.patience else []
+    causes += [f"{stop.max_hours:g} hours"] if stop.max_hours else []
+    seeds = ", ".join(map(str, plan.evaluation.seeds))
+    word = "amends the launched plan by what was changed; the report shows it" if scene.launched else "freezes"
+    yield f"L {word}:" if not scene.launched else f"L {word}.", "bright"
+    yield f"  hypothesis: {plan.hypothesis.statement}", "text"
+    yield f"  baseline: the base model is evaluated first, on the same examples, seeds {seeds}", "text"
+    yield f"  a run stops before its end for: {'; '.join(causes)}", "text"
+
+
+_OF_STEP: dict[str, Callable[[Scene, int, bool], Iterator[Line]]] = {
+    "hypothesis": _hypothesis,
+    "guardrails": _guardrails,
+    "data": _data,
+    "inspect": _inspect,
+    "model": _model,
+    "training": _training,
+    "evaluation": _evaluation,
+    "rental": _rental,
+    "variants": _variants,
+    "review": _review,
+}
