@@ -101,6 +101,9 @@ def _head(model: nn.Module, modules: dict[str, nn.Module]) -> str | None:
     if output is not None:
         return next(name for name, module in modules.items() if module is output)
     linear = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
+    # Some models list their head before the base (XLM-RoBERTa): what lies in the base is no head.
+    base = getattr(model, "base_model_prefix", "")
+    linear = [name for name in linear if not base or not name.startswith(f"{base}.")] or linear
     return linear[-1] if linear else None
 
 
