@@ -40,6 +40,14 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     transform.py   what the model's processor does to a picture, in words
     inspection.py  data as the loss will see it, whatever is wrong with it
     inspection_text.py  the same in words and aligned lines
+    headers.py     the base model's parameters by name and shape, without a weight
+    families.py    how a task's model is built from them, for the families that are known
+    modules.py     its modules, and the short names a plan can mean them by
+    trainable.py   how many parameters a method trains of it
+    base_facts.py  all of that about the base of a plan
+    candidates.py  files that could be a campaign's data
+    columns.py     what their columns look like, and which a task would read
+    scout.py       what fits a half-written plan, as one document
     examples.py    the examples of an inspection, chosen and shown one by one
-    __main__.py    `python -m ftui.data`: prepare a campaign's data, or inspect it
+    __main__.py    `python -m ftui.data`: prepare a campaign's data, inspect it, or scout for a plan
 """

@@ -1,6 +1,7 @@
 """The data room as processes of their own, so that neither supervisor nor app carries its libraries or waits for it.
 
     python -m ftui.data CAMPAIGN            prepare the data of a campaign, as the supervisor starts it
+    python -m ftui.data scout CAMPAIGN      say as JSON what fits the half-written plan in it (see `scout.py`)
     python -m ftui.data inspect CAMPAIGN    inspect it and answer questions on standard input (see `examples.serve`)
 
 Exit code 0 when the version is written and current, or when the questions ended; 1 with one sentence per problem on standard
@@ -23,9 +24,11 @@ from ftui.record.layout import CampaignFiles
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["scout"] and len(arguments) == 2:
+        return scout_campaign(CampaignFiles(Path(arguments[1]).resolve()))
     command, rest = (inspect_campaign, arguments[1:]) if arguments[:1] == ["inspect"] else (prepare_campaign, arguments)
     if len(rest) != 1:
-        print("usage: python -m ftui.data [inspect] CAMPAIGN_DIRECTORY", file=sys.stderr)
+        print("usage: python -m ftui.data [inspect | scout] CAMPAIGN_DIRECTORY", file=sys.stderr)
         return 2
     files = CampaignFiles(Path(rest[0]).resolve())
     try:
@@ -77,6 +80,14 @@ def inspect_campaign(plan: Plan, files: CampaignFiles) -> int:
     except OSError as problem:
         print(f"{problem.filename or files.root}: {problem.strerror}", file=sys.stderr)
         return 1
+    return 0
+
+
+def scout_campaign(files: CampaignFiles) -> int:
+    from ftui.data.scout import scout
+
+    # As ASCII: a file may hold halves of characters, which no terminal's encoding can write.
+    print(json.dumps(scout(files)))
     return 0
 
 

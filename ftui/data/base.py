@@ -42,11 +42,12 @@ class BaseFiles:
     """Every file that is read, with its hash."""
 
 
-def find_base(model: Model, campaign: Path | None = None, *, weights: bool = True) -> BaseFiles:
+def find_base(model: Model, campaign: Path | None = None, *, weights: bool = True, fetch: bool = True) -> BaseFiles:
     """Find the files of `model`: in the package `source` names, in a directory, in the hub's cache, on the hub.
 
     A directory is taken relative to `campaign`, then to the working directory. Without `weights`, the files around them are
-    enough (configuration, tokenizer, template), and nothing else is fetched: what data looks like needs no more.
+    enough (configuration, tokenizer, template), and nothing else is fetched: what data looks like needs no more. Without
+    `fetch`, the hub is not asked, and nothing is written.
     Raises `BaseError`.
     """
     tried: list[str] = []
@@ -56,7 +57,7 @@ def find_base(model: Model, campaign: Path | None = None, *, weights: bool = Tru
             return _checked(folder, "package", model, weights=weights)
     if _is_hub_id(model.base):
         # Never a folder that happens to have the same name: a hub id means the pinned revision and nothing else.
-        return _from_hub(model, tried, weights=weights)
+        return _from_hub(model, tried, weights=weights, fetch=fetch)
     path = Path(model.base).expanduser()
     for root in (campaign or Path(), Path()):
         if (folder := root / path).is_dir():
@@ -83,7 +84,7 @@ def _in_package(source: str, tried: list[str]) -> Path | None:
     return None
 
 
-def _from_hub(model: Model, tried: list[str], *, weights: bool) -> BaseFiles:
+def _from_hub(model: Model, tried: list[str], *, weights: bool, fetch: bool) -> BaseFiles:
     if model.revision is None:
         raise BaseError(f"{model.base}: a hub id needs model.revision, the commit it was taken from")
     from huggingface_hub import constants, snapshot_download
@@ -112,6 +113,9 @@ def _from_hub(model: Model, tried: list[str], *, weights: bool) -> BaseFiles:
         tried.append("the hub's cache holds part of it only")
     except (LocalEntryNotFoundError, OSError, ValueError):
         tried.append("the hub's cache has no such revision")
+    if not fetch:
+        tried.append("the hub is asked when the campaign is launched")
+        raise BaseError(_not_found(model, tried))
     if constants.HF_HUB_OFFLINE:
         tried.append("the hub was not asked, for HF_HUB_OFFLINE is set")
         raise BaseError(_not_found(model, tried))
@@ -137,6 +141,19 @@ def _checked(folder: Path, how: How, model: Model, *, weights: bool) -> BaseFile
     if not weights:
         around = (p for pattern in PATTERNS if pattern != WEIGHTS for p in sorted(folder.glob(pattern)))
         return BaseFiles(folder, how, "", {p.name: _hash(p) for p in around})
+    shards = weight_files(folder)
+    files = {p.name: _hash(p) for pattern in PATTERNS for p in sorted(folder.glob(pattern))}
+    identity = _identity({p.name: files[p.name] for p in shards})
+    if model.sha256 is not None and identity != model.sha256:
+        raise BaseError(
+            f"{folder}: the weights are not those of the plan: their sha256 is {identity}, model.sha256 is {model.sha256}; "
+            "fetch the right revision, or correct the plan"
+        )
+    return BaseFiles(folder, how, identity, files)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights of the model in `folder`. Raises `BaseError` where there are none, or some are missing."""
     shards = _weights(folder)
     if not shards:
         pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
@@ -151,14 +168,7 @@ def _checked(folder: Path, how: How, model: Model, *, weights: bool) -> BaseFile
         )
     if missing := _missing_shards(folder):
         raise BaseError(f"{folder}: the weights are incomplete, {', '.join(missing)} missing; fetch the model again")
-    files = {p.name: _hash(p) for pattern in PATTERNS for p in sorted(folder.glob(pattern))}
-    identity = _identity({p.name: files[p.name] for p in shards})
-    if model.sha256 is not None and identity != model.sha256:
-        raise BaseError(
-            f"{folder}: the weights are not those of the plan: their sha256 is {identity}, model.sha256 is {model.sha256}; "
-            "fetch the right revision, or correct the plan"
-        )
-    return BaseFiles(folder, how, identity, files)
+    return shards
 
 
 def _weights(folder: Path) -> list[Path]:

@@ -32,10 +32,11 @@ class HubFiles:
     """False where globs were matched in a cache that does not say which files the revision has."""
 
 
-def find_dataset(data: Data) -> HubFiles:
+def find_dataset(data: Data, *, fetch: bool = True) -> HubFiles:
     """The files that the plan names of `data.hub` at `data.revision`. Raises `HubError`.
 
-    The cache is asked first. What it cannot prove complete is asked of the hub, unless HF_HUB_OFFLINE is set.
+    The cache is asked first. What it cannot prove complete is asked of the hub, unless HF_HUB_OFFLINE is set or
+    `fetch` is off; then nothing is written.
     """
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
@@ -68,10 +69,13 @@ def find_dataset(data: Data) -> HubFiles:
             partly = None
     except (LocalEntryNotFoundError, OSError, ValueError):
         tried.append("the hub's cache has no such revision, or part of it only")
-    if constants.HF_HUB_OFFLINE:
+    if constants.HF_HUB_OFFLINE or not fetch:
         if partly is not None:
             return HubFiles(partly, proven=False)
-        tried.append("the hub was not asked, for HF_HUB_OFFLINE is set")
+        reason = (
+            "the hub was not asked, for HF_HUB_OFFLINE is set" if fetch else "the hub is asked when the data is checked"
+        )
+        tried.append(reason)
         raise HubError(_not_found(data, tried))
     try:
         return HubFiles(snapshot(cached=False), proven=True)

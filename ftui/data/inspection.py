@@ -121,7 +121,7 @@ def inspection_content(inspection: Inspection) -> dict[str, Any]:
         "unit": plan.data.unit,
         "cleaning": plan.data.cleaning,
         "labels": report.labels,
-        "fields": _fields(report) if plan.hypothesis.task == "extraction" else None,
+        "fields": field_counts(report) if plan.hypothesis.task == "extraction" else None,
         "counts": report.counts,
         "max_length": plan.training.max_length,
         "truncation": plan.training.truncation,
@@ -148,7 +148,7 @@ def _unsealed(pair: dict[str, Any]) -> dict[str, Any]:
     return {**pair, "examples": []} if set(pair["splits"]) == {"test"} else pair
 
 
-def _fields(report: DataReport) -> dict[str, dict[str, int]]:
+def field_counts(report: DataReport) -> dict[str, dict[str, int]]:
     """Extraction: rows of each split whose answer gives a field, by field."""
     counts = {field: dict.fromkeys(SPLITS, 0) for field in report.labels}
     for name, rows in report.splits.items():

@@ -75,6 +75,8 @@ class DataReport:
     left_out: list[LeftOut] = field(default_factory=list)
     """Rows that cannot be used, left out by `data.bad_rows`."""
     findings: list[Finding] = field(default_factory=list)
+    near_searched: bool = True
+    """Whether almost equal texts were looked for."""
 
     @property
     def errors(self) -> list[Finding]:
@@ -90,10 +92,11 @@ class DataReport:
         return DataVersion(hash=self.hash, labels=self.labels, instruction=self.instruction, **sizes)
 
 
-def check_data(plan: Plan, campaign: Path) -> DataReport:
-    """Read, clean, split and compare the data of `plan`, whose paths are relative to `campaign`. Writes nothing.
+def check_data(plan: Plan, campaign: Path, *, fetch: bool = True, near_limit: int | None = None) -> DataReport:
+    """Read, clean, split and compare the data of `plan`, whose paths are relative to `campaign`. Writes nothing there.
 
-    Never raises for what is wrong with the data: that is in `findings`, all of it.
+    Never raises for what is wrong with the data: that is in `findings`, all of it. Without `fetch`, the hub is not asked; among
+    more rows than `near_limit`, almost equal texts are not looked for.
     """
     data, task, noticed = plan.data, plan.hypothesis.task, Findings()
     rules, unknown = find_rules(data.cleaning)
@@ -105,7 +108,7 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
     splits: Splits = {name: [] for name in SPLITS}
     unnamed = UnnamedUnits({*data.columns.model_dump().values(), data.unit, data.time} - {None})
     reader = Reader(plan, campaign, rules, form, noticed, unnamed)
-    root = campaign if data.hub is None else _hub(plan, noticed)
+    root = campaign if data.hub is None else _hub(plan, noticed, fetch=fetch)
     for source in find_sources(data, root, folders=task == "image-classification") if root is not None else ():
         if isinstance(source, Finding):
             noticed.add(source)
@@ -130,7 +133,8 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
     noticed.add(*duplicate_findings(pairs, data.duplicates, compared_column(plan)))
     dropped = drop_from_train(pairs, data.duplicates)
     splits = without(splits, dropped)
-    near = find_near(splits, data.duplicates.similarity) if searches_near(plan) else []
+    searched = searches_near(plan) and (near_limit is None or sum(map(len, splits.values())) <= near_limit)
+    near = find_near(splits, data.duplicates.similarity) if searched else []
     noticed.add(*near_findings(near, data.duplicates, compared_column(plan)))
     if almost := near_drops(near, data.duplicates):
         splits = without(splits, almost)
@@ -159,6 +163,7 @@ def check_data(plan: Plan, campaign: Path) -> DataReport:
         dropped=dropped,
         left_out=reader.left_out,
         findings=noticed.all(),
+        near_searched=searched,
     )
 
 
@@ -330,13 +335,13 @@ def compared_column(plan: Plan) -> str:
     return columns.text
 
 
-def _hub(plan: Plan, noticed: Findings) -> Path | None:
+def _hub(plan: Plan, noticed: Findings, *, fetch: bool) -> Path | None:
     if plan.hypothesis.task == "image-classification":
         message = "pictures are read from a folder only; download the data set, name its files, and leave data.hub out"
         noticed.add(error(PLAN_FILE, "data.hub", message, "pictures of a hub"))
         return None
     try:
-        found = find_dataset(plan.data)
+        found = find_dataset(plan.data, fetch=fetch)
     except HubError as problem:
         noticed.add(error(PLAN_FILE, "data.hub", str(problem), "no data set"))
         return None

@@ -62,7 +62,7 @@ def find_sources(data: Data, root: Path, *, folders: bool = False) -> Iterator[S
             for path in paths:
                 name = _name(real(path), real(root))
                 before = taken.setdefault(real(path), field)
-                if not _is_text(name):
+                if not is_text(name):
                     message = f"{name!r} is no name in UTF-8; rename the file"
                     yield error(PLAN_FILE, field, message, "unreadable path")
                 elif before != field:
@@ -89,12 +89,12 @@ def _matches(pattern: str, root: Path, campaign: CampaignFiles | None) -> list[P
     expanded = str(Path(pattern).expanduser())
     matches = glob.glob(expanded, root_dir=root, recursive=True)  # noqa: PTH207  # Path.glob refuses absolute patterns
     found = [root / match for match in sorted(matches)]
-    return [path for path in found if not path.is_dir() and not (campaign is not None and _is_ours(path, campaign))]
+    return [path for path in found if not path.is_dir() and not (campaign is not None and is_ours(path, campaign))]
 
 
-def _is_ours(path: Path, files: CampaignFiles) -> bool:
-    """Whether a glob ran into what a preparation wrote."""
-    if not path.is_relative_to(files.data):
+def is_ours(path: Path, files: CampaignFiles) -> bool:
+    """Whether `path` is what a preparation wrote, or below it."""
+    if not path.is_relative_to(files.data) or path == files.data:
         return False
     return path == files.data_current or bool(_OURS.match(path.relative_to(files.data).parts[0]))
 
@@ -142,7 +142,7 @@ def _name(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

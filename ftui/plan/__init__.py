@@ -4,7 +4,9 @@ Pure: reads one file, computes, writes nothing. Imports no other room, no torch,
 same models serve the command line, the app, the supervisor and the training process.
 
     schema.py    the sections of a plan and what each field means
+    names.py     what a name of a module in the plan means
     load.py      TOML to a `Plan`, with every problem at once and its line in the file
+    provisional.py  a half-written plan made whole, with the names of what stands in
     batch.py     micro-batch × accumulation × replicas, updates, examples, epochs
     variants.py  what a variant changes, and the plan that results
     budget.py    hours by phase, what fits, what must be reserved

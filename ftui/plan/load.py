@@ -75,7 +75,7 @@ def parse_plan(text: str, file: str = PLAN_FILE) -> Plan:
         plan = Plan.model_validate(content)
     except ValidationError as error:
         raise PlanError(_sorted(_from_pydantic(error, content, places, file))) from None
-    problems = _across_sections(plan, places, file)
+    problems = across_sections(plan, places, file)
     if problems:
         raise PlanError(_sorted(problems))
     return plan
@@ -165,7 +165,8 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _across_sections(plan: Plan, places: Places, file: str) -> list[Problem]:
+def across_sections(plan: Plan, places: Places, file: str) -> list[Problem]:
+    """What does not fit between sections that are each valid."""
     from ftui.plan.batch import describe_excess
     from ftui.plan.variants import apply_change
 

@@ -10,9 +10,10 @@ from peft import LoraConfig, TaskType, get_peft_model
 from torch import nn
 
 from ftui.data.base import BaseFiles
+from ftui.plan.names import matches
 from ftui.plan.schema import Method
 from ftui.train.quantised import four_bit, weights
-from ftui.train.targets import ModelError, find_frozen, find_targets, matches
+from ftui.train.targets import ModelError, find_frozen, find_targets
 from ftui.train.task import Task
 
 

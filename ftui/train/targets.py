@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from ftui.plan.schema import ALL_LINEAR, PATTERN, Method
+from ftui.plan.names import matches
+from ftui.plan.schema import ALL_LINEAR, Method
 
 LINEAR = (nn.Linear, Conv1D)
 ADAPTABLE = (*LINEAR, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -17,13 +17,6 @@ ADAPTABLE = (*LINEAR, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 class ModelError(Exception):
     """The model and the plan's method do not fit; the message says what exists."""
-
-
-def matches(module: str, name: str) -> bool:
-    """Whether `name` of the plan means `module`: the whole name, its end at a dot, or a pattern over all of it."""
-    if name.startswith(PATTERN):
-        return re.fullmatch(name.removeprefix(PATTERN), module) is not None
-    return module == name or module.endswith("." + name)
 
 
 def find_targets(model: nn.Module, method: Method) -> list[str]:
@@ -108,6 +101,9 @@ def _head(model: nn.Module, modules: dict[str, nn.Module]) -> str | None:
     if output is not None:
         return next(name for name, module in modules.items() if module is output)
     linear = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
+    # Some models list their head before the base (XLM-RoBERTa): what lies in the base is no head.
+    base = getattr(model, "base_model_prefix", "")
+    linear = [name for name in linear if not base or not name.startswith(f"{base}.")] or linear
     return linear[-1] if linear else None
 
 
