@@ -10,6 +10,7 @@ same models serve the command line, the app, the supervisor and the training pro
     batch.py     micro-batch × accumulation × replicas, updates, examples, epochs
     variants.py  what a variant changes, and the plan that results
     budget.py    hours by phase, what fits, what must be reserved
+    rental.py    the rental laid out in time: hours for its length, its stretches, and a bar of them
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints

@@ -7,7 +7,7 @@ amendment makes a new plan.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -479,7 +479,8 @@ class Rental(Section):
     @model_validator(mode="after")
     def hours_fit(self) -> Rental:
         if self.starts_at and self.ends_at:
-            length = self.ends_at - self.starts_at
+            # Times of one zone are subtracted as clocks on a wall show them.
+            length = self.ends_at.astimezone(UTC) - self.starts_at.astimezone(UTC)
             if abs(length - timedelta(days=self.days)) > timedelta(minutes=1):
                 raise ValueError(
                     f"from starts_at to ends_at are {length / timedelta(days=1):g} days, but days = {self.days:g}"
