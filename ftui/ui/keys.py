@@ -18,6 +18,7 @@ def key(
 EVERYWHERE = (
     key("app.help", "question_mark,f1", "help", "keys", "Show the keys of this screen", show=True, display="?"),
     key("app.palette", "ctrl+p,colon", "app.command_palette", "actions", "Find an action by name", display="^p"),
+    key("app.note", "n", "note", "note", "Write into the campaign's notebook", show=True),
     key("app.quit", "q", "leave", "quit", "Leave the app; training goes on", show=True),
     key("app.back", "escape", "back", "back", "Leave one layer", display="Esc"),
 )
@@ -36,7 +37,8 @@ HOME = (
     key("home.start", "s", "start", "start", "Launch the campaign, or continue it", show=True),
     key("home.report", "r", "report", "report", "Read the campaign's report", show=True),
     key("home.inspect", "i", "inspect", "inspect", "See the data as the loss will see it", show=True),
-    key("home.new", "n", "new", "new", "How to make a new campaign", show=True),
+    key("home.new", "N", "new", "new", "How to make a new campaign", show=True),
+    key("home.doctor", "d", "doctor", "doctor", "See whether this machine is fit for a campaign"),
     key("home.reload", "f5,R", "reload", "reload", "Look for campaigns again", display="F5 R"),
 )
 
@@ -94,8 +96,8 @@ MONITOR = (
 )
 
 INSPECT = (
-    key("inspect.next", "right,l,n", "step(1)", "next", "The next example", show=True, display="→ l"),
-    key("inspect.previous", "left,h,N", "step(-1)", "before", "The example before", show=True, display="← h"),
+    key("inspect.next", "right,l", "step(1)", "next", "The next example", show=True, display="→ l"),
+    key("inspect.previous", "left,h", "step(-1)", "before", "The example before", show=True, display="← h"),
     key("inspect.far-next", "right_square_bracket", "step(100)", "100 on", "A hundred examples on", display="]"),
     key(
         "inspect.far-previous", "left_square_bracket", "step(-100)", "100 back", "A hundred examples back", display="["
@@ -122,6 +124,22 @@ REPORT = (
     key("report.page-up", "b", "page(-1)", "page up", "One page up", show=True),
 )
 
+DOCTOR = (key("doctor.reload", "f5,R", "reload", "again", "Ask the machine again", show=True, display="F5 R"),)
+
+ENTRY = (
+    key("entry.save", "enter", "save", "save", "Save what is written", show=True, display="Enter"),
+    key("entry.line", "ctrl+n", "new_line", "new line", "Begin a new line", show=True, display="^n"),
+    key(
+        "entry.leave",
+        "escape",
+        "leave",
+        "leave",
+        "Leave; what is written is kept for next time",
+        show=True,
+        display="Esc",
+    ),
+)
+
 DIALOG = (key("dialog.cancel", "escape", "cancel", "cancel", "Close without doing anything", show=True, display="Esc"),)
 
 HELP = (
@@ -132,7 +150,7 @@ HELP = (
     key("help.page-up", "pageup,b", "page(-1)", "page up", "One page up", display="b"),
 )
 
-ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *REPORT, *DIALOG, *HELP)
+ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *REPORT, *DOCTOR, *ENTRY, *DIALOG, *HELP)
 
 
 def shown_key(binding: Binding) -> str:
