@@ -92,6 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--detach", action="store_true", help="return at once (the default); training goes on without this terminal"
     )
+    run.add_argument("--because", metavar="WHY", help="why the plan was changed: needed once runs have begun")
+    noted = campaign(add("note", _note, "write down a decision or an observation, or list them", json=True))
+    noted.add_argument("text", metavar="TEXT", nargs="?", help="what to note (default: standard input)")
+    noted.add_argument("--list", action="store_true", help="show the notebook instead")
     campaign(add("status", _status, "what is going on", json=True))
     stop = campaign(add("stop", _stop, "stop with a checkpoint; `ftui run` continues"))
     stop.add_argument("run", metavar="RUN", nargs="?", help="one run instead of the whole campaign")
@@ -277,13 +281,18 @@ def _run(options: argparse.Namespace) -> int:
 
     files = _find(options)
     plan = _load_plan(files)
+    if options.because is not None and not options.because.strip():
+        raise Answer(USAGE, "--because needs words: the report will show them")
     if not supervisor_alive(files):
         _refuse_what_cannot_start(files, plan)
         _note_what_is_closed(files)
         try:
-            start(files)
+            start(files, because=options.because)
         except EngineError as error:
             raise Answer(STATE, str(error)) from None
+    elif options.because is not None:
+        again = f"`ftui stop {options.campaign}`, then the same again"
+        raise Answer(STATE, f"{files.name} is running; a changed plan is read when it is started: {again}")
     elif not options.wait:
         print(f"{files.name} is running already", file=sys.stderr)
     if options.wait:
@@ -366,6 +375,15 @@ def _status(options: argparse.Namespace) -> int:
     plan = fold(read_journal(files.journal)).plan
     print_json(summary) if options.json else print(summary_text(summary, plan.hypothesis.metric if plan else None))
     return DONE
+
+
+def _note(options: argparse.Namespace) -> int:
+    from ftui.note import note, show_notebook
+
+    if options.list and options.text is not None:
+        raise Answer(USAGE, "either a note or --list")
+    files = _find(options)
+    return show_notebook(files, json=options.json) if options.list else note(files, options.text, json=options.json)
 
 
 def _stop(options: argparse.Namespace) -> int:

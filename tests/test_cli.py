@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.builders.processes import module
+from tests.builders.processes import ENVIRONMENT, module
 from tests.builders.tiny import tiny_campaign, tiny_plan, write_rows
 
 SEED_CASE = Path(__file__).parents[1] / "campaigns" / "three-learning-rates"
@@ -120,6 +123,54 @@ def test_status_and_report_of_a_campaign_that_was_never_launched(seed_case: Path
     report = json.loads(ftui("report", seed_case, "--format", "json").stdout)
     assert report["verdict"]["word"] == "no verdict"
     assert files_under(seed_case) == before
+
+
+def test_a_note_is_taken_from_words_and_from_a_pipe_and_listed(seed_case: Path) -> None:
+    """Before anything was launched, too: the campaign stays one that never was."""
+    assert ftui("note", seed_case, "더 작은 걸음; zażółć").returncode == 0
+    piped = "first\r\n\x1b[31msecond \xff\n".encode("latin-1")
+    command = [sys.executable, "-m", "ftui.cli", "note", str(seed_case)]
+    answer = subprocess.run(command, input=piped, capture_output=True, env=ENVIRONMENT, check=False)
+    assert answer.returncode == 0, answer.stderr
+    notes = json.loads(ftui("note", seed_case, "--list", "--json").stdout)
+    texts = ["더 작은 걸음; zażółć", "first\n\x1b[31msecond \N{REPLACEMENT CHARACTER}"]
+    assert [(note["by"], note["text"]) for note in notes] == [("cli", words) for words in texts]
+    listed = ftui("note", seed_case, "--list").stdout
+    assert f"cli: {texts[0]}\n" in listed and "cli: first\n    second" in listed and "\x1b" not in listed
+    status = ftui("status", seed_case).stdout
+    assert "not launched" in status and texts[0] in status and "\x1b" not in status
+    assert texts[0] in ftui("report", seed_case).stdout
+
+
+def test_a_note_without_words_is_wrong_usage_and_writes_nothing(seed_case: Path) -> None:
+    before = files_under(seed_case)
+    for words in (("note", seed_case, " \n"), ("note", seed_case), ("note", seed_case, "x" * 2001)):
+        answer = module("ftui.cli", *words, stdin=subprocess.DEVNULL)
+        assert answer.returncode == 2, words
+        assert "note" in answer.stderr and answer.stdout == ""
+    leader, terminal = os.openpty()
+    answer = module("ftui.cli", "note", seed_case, stdin=terminal)
+    assert answer.returncode == 2, "a terminal is not waited for"
+    os.close(leader)
+    assert ftui("note", seed_case, "words", "--list").returncode == 2
+    assert ftui("note", seed_case, "--list").stdout == f"{seed_case.name}: nothing is noted yet\n"
+    assert files_under(seed_case) == before
+
+
+def test_a_note_that_cannot_be_written_comes_back_with_the_reason(seed_case: Path) -> None:
+    """No file may become longer than ten bytes, as on a full disk."""
+    limit = (resource.RLIMIT_FSIZE, (10, 10))
+    answer = module("ftui.cli", "note", seed_case, input="keep me\n", preexec_fn=lambda: resource.setrlimit(*limit))
+    assert answer.returncode == 3
+    assert "journal.jsonl: File too large" in answer.stderr and "keep me" in answer.stderr
+    assert ftui("note", seed_case, "now there is room").returncode == 0
+    assert len(json.loads(ftui("note", seed_case, "--list", "--json").stdout)) == 1
+
+
+def test_a_reason_needs_words(seed_case: Path) -> None:
+    answer = ftui("run", seed_case, "--because", " ")
+    assert answer.returncode == 2 and "--because needs words" in answer.stderr
+    assert not (seed_case / "journal.jsonl").exists()
 
 
 def test_doctor_names_what_it_looked_at() -> None:

@@ -3,7 +3,7 @@
 One detached process per campaign decides what happens next from the journal alone, so a new one takes up where a killed one
 stood. It starts every job as a process of its own and imports no torch. Imports plan, record, machine.
 
-    __main__.py    `python -m ftui.engine [--detach] [--only-gates] CAMPAIGN`
+    __main__.py    `python -m ftui.engine [--detach] [--only-gates] [--because TEXT] CAMPAIGN`
     client.py      start, stop, is it alive: all that app and command line may use
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
@@ -11,7 +11,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     jobs.py        processes: start, adopt, end, why they ended
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets
-    amend.py       which changes of a launched plan are amendments
+    amend.py       which changes of a launched plan are amendments, and which of those need a reason
     fit.py         the search for the largest micro-batch, started and told
     follow.py      the journal and series as lines for a person
 """

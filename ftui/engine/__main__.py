@@ -1,25 +1,37 @@
-"""`python -m ftui.engine [--detach] [--only-gates] CAMPAIGN_DIRECTORY`: supervise a campaign, or only try its gates.
+"""`python -m ftui.engine [--detach] [--only-gates] [--because TEXT] CAMPAIGN_DIRECTORY`: supervise a campaign, or only try its gates.
 
 With `--detach`, in a session of its own without a terminal; the command returns when the supervisor has taken over, with its pid on
-standard output, or with its reason on standard error and exit code 1.
+standard output, or with its reason on standard error and exit code 1. Exit code 3: the plan was changed after runs had begun, and
+`--because` is missing; the changed fields are on standard output as a JSON list.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
 import traceback
 from pathlib import Path
 
+from ftui.engine.client import REASON_MISSING
 from ftui.record.layout import CampaignFiles
 
 
 def main(arguments: list[str]) -> int:
-    files, only_gates = CampaignFiles(Path(arguments[-1]).resolve()), "--only-gates" in arguments
-    return _detach(files, only_gates) if "--detach" in arguments else _serve(files, None, only_gates)
+    parser = argparse.ArgumentParser(prog="python -m ftui.engine")
+    parser.add_argument("campaign", type=Path)
+    parser.add_argument("--detach", action="store_true")
+    parser.add_argument("--only-gates", action="store_true")
+    parser.add_argument("--because")
+    given = parser.parse_args(arguments)
+    files = CampaignFiles(given.campaign.resolve())
+    if given.detach:
+        return _detach(files, given.only_gates, given.because)
+    return _serve(files, None, given.only_gates, given.because)
 
 
-def _detach(files: CampaignFiles, only_gates: bool) -> int:
+def _detach(files: CampaignFiles, only_gates: bool, because: str | None) -> int:
     """Fork twice, so that the supervisor has no parent here and no terminal, and wait for its first word."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -32,19 +44,29 @@ def _detach(files: CampaignFiles, only_gates: bool) -> int:
         log = os.open(files.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
-        os._exit(_serve(files, writing, only_gates))
+        os._exit(_serve(files, writing, only_gates, because))
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading) as pipe:
-        answer = pipe.read()
-    if answer.startswith("ok "):
-        print(answer.removeprefix("ok ").strip())
-        return 0
-    print(answer.strip() or f"the supervisor ended without a word; see {files.supervisor_log}", file=sys.stderr)
+        word, _, rest = pipe.read().partition(" ")
+    match word:
+        case "ok":
+            print(rest)
+            return 0
+        case "changed":
+            changed, _, sentence = rest.partition("\n")
+            print(changed)
+            print(sentence, file=sys.stderr)
+            return REASON_MISSING
+        case "no":
+            print(rest.strip(), file=sys.stderr)
+        case _:
+            print(f"the supervisor ended without a word; see {files.supervisor_log}", file=sys.stderr)
     return 1
 
 
-def _serve(files: CampaignFiles, first_word: int | None, only_gates: bool) -> int:
+def _serve(files: CampaignFiles, first_word: int | None, only_gates: bool, because: str | None) -> int:
+    from ftui.engine.amend import ReasonMissing
     from ftui.engine.supervisor import Supervisor
 
     def answer(text: str) -> None:
@@ -52,14 +74,18 @@ def _serve(files: CampaignFiles, first_word: int | None, only_gates: bool) -> in
             os.write(first_word, text.encode())
             os.close(first_word)
 
-    supervisor = Supervisor(files, only_gates=only_gates)
+    supervisor = Supervisor(files, only_gates=only_gates, because=because)
     try:
         supervisor.take_over()
+    except ReasonMissing as missing:
+        answer(f"changed {json.dumps(missing.changed)}\n{missing}")
+        return REASON_MISSING
     except Exception as error:
         ours = type(error).__module__.startswith("ftui.")
         if not ours:
             traceback.print_exc()
-        answer(str(error) if ours else f"{type(error).__name__}: {error}; see {files.supervisor_log}")
+        sentence = str(error) if ours else f"{type(error).__name__}: {error}; see {files.supervisor_log}"
+        answer(f"no {sentence}")
         return 1
     answer(f"ok {os.getpid()}")
     try:

@@ -17,6 +17,17 @@ class PlanChanged(Exception):
     """The plan was changed in a way that would mix results of two plans."""
 
 
+class ReasonMissing(Exception):
+    """The plan was amended after runs had begun, and nobody said why. `changed` are the fields."""
+
+    def __init__(self, campaign: str, changed: list[str]) -> None:
+        super().__init__(
+            f"campaign.toml was changed in {', '.join(changed)}, and runs have begun. Say why, for the report: "
+            f'`ftui run {campaign} --because "…"`'
+        )
+        self.changed = changed
+
+
 def changed_fields(before: Plan, after: Plan) -> list[str]:
     """Dotted names of the fields that differ; a list counts as one field."""
     return sorted(_differences(before.content(), after.content()))

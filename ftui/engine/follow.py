@@ -90,7 +90,10 @@ def event_line(row: Row, state: Campaign) -> str | None:
         case "launched":
             return f"launched; the rental ends {parse_time(row['ends_at']).astimezone():%Y-%m-%d %H:%M %Z}"
         case "amended":
-            return f"plan amended: {', '.join(row['changed'])}"
+            why = f" — because {row['because']}" if row.get("because") else ""
+            return f"plan amended: {', '.join(row['changed'])}{why}"
+        case "note":
+            return f"note by the {row['by']}: {' / '.join(str(row['text']).split(chr(10)))}"
         case "phase":
             return f"phase: {row['phase']}"
         case "data-ready":

@@ -223,7 +223,7 @@ def _report_then(state: Campaign, live: frozenset[str], close: Close) -> list[St
     return [WriteReport(close.phase)] if report_is_stale(state) or state.phase != close.phase else [close]
 
 
-_CHANGES_REPORT = ("gates-ended", "run-ended", "left-out", "test-ended", "export-ended", "amended")
+_CHANGES_REPORT = ("gates-ended", "run-ended", "left-out", "test-ended", "export-ended", "amended", "note")
 
 
 def report_is_stale(state: Campaign) -> bool:

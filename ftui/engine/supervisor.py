@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-from ftui.engine.amend import check_amendment
+from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.lock import SupervisorLock
@@ -59,8 +59,10 @@ GRACE_SECONDS = 60.0
 class Supervisor:
     """Runs one campaign from where its journal stands to its end, a stop, or its own death."""
 
-    def __init__(self, files: CampaignFiles, *, only_gates: bool = False) -> None:
+    def __init__(self, files: CampaignFiles, *, only_gates: bool = False, because: str | None = None) -> None:
         self.files = files
+        self.because = because
+        """Why the plan was changed, in a person's words."""
         self.lock = SupervisorLock(files)
         self.journal = Journal(files.journal, "supervisor")
         self.reader = journal_reader(files.journal)
@@ -76,7 +78,10 @@ class Supervisor:
         self.only_gates = only_gates
 
     def take_over(self) -> None:
-        """Take the lock, freeze or compare the plan, adopt what still runs. Raises a sentence when the campaign cannot go on."""
+        """Take the lock, freeze or compare the plan, adopt what still runs.
+
+        Raises a sentence when the campaign cannot go on, `ReasonMissing` when a person has to say why the plan was changed.
+        """
         self.lock.take()
         self.plan = load_plan(self.files.root)
         self.plan_hash = plan_hash(self.plan)
@@ -93,15 +98,20 @@ class Supervisor:
                 ends_at=stamp(clock.ends_at),
             )
         elif changed := check_amendment(self.state.plan, self.plan, begun=bool(self.state.runs)):
+            if self.state.runs and self.because is None:
+                raise ReasonMissing(self.files.name, changed)
             clock = rental_clock(self.plan.rental, self.state.launched_at or now())
             self._say(
                 "amended",
                 plan_hash=self.plan_hash,
                 plan=self.plan.content(),
                 changed=changed,
+                because=self.because,
                 starts_at=stamp(clock.starts_at),
                 ends_at=stamp(clock.ends_at),
             )
+        if self.because is not None and self.state.events[-1]["event"] != "amended":
+            self._say("note", text=self.because)  # nothing was amended; what a person wrote is kept all the same
         self._say("supervisor-started", pid=os.getpid(), host=socket.gethostname())
         self._settle_what_was_left()
         self.sampler = Sampler(self.files.root)

@@ -41,22 +41,26 @@ class PlanError(Exception):
         self.problems = problems
 
 
+class UnreadablePlan(PlanError):
+    """There is no file, or what it holds is no TOML that this ftui reads: nothing can be said about its fields."""
+
+
 def load_plan(campaign: Path) -> Plan:
     """Read `campaign.toml` in the directory `campaign`. Raises `PlanError` with all problems."""
     path = campaign / PLAN_FILE
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise PlanError(
+        raise UnreadablePlan(
             [Problem(str(path), None, "", "no such file; `ftui new NAME` writes one to start from")]
         ) from None
     except OSError as error:
-        raise PlanError([Problem(str(path), None, "", f"cannot be read: {error.strerror}")]) from None
+        raise UnreadablePlan([Problem(str(path), None, "", f"cannot be read: {error.strerror}")]) from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise PlanError([Problem(str(path), line, "", "is not UTF-8; save it as UTF-8")]) from None
+        raise UnreadablePlan([Problem(str(path), line, "", "is not UTF-8; save it as UTF-8")]) from None
     return parse_plan(text, str(path))
 
 
@@ -65,12 +69,14 @@ def parse_plan(text: str, file: str = PLAN_FILE) -> Plan:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlanError([Problem(file, getattr(error, "lineno", None), "", f"is not valid TOML: {error}")]) from None
+        raise UnreadablePlan(
+            [Problem(file, getattr(error, "lineno", None), "", f"is not valid TOML: {error}")]
+        ) from None
     places = Places(text)
     schema = content.get("schema")
     if isinstance(schema, int) and schema > SCHEMA:
         message = f"schema {schema} is newer than this ftui, which reads up to {SCHEMA}; update ftui"
-        raise PlanError([Problem(file, places.line("schema"), "schema", message)])
+        raise UnreadablePlan([Problem(file, places.line("schema"), "schema", message)])
     try:
         plan = Plan.model_validate(content)
     except ValidationError as error:

@@ -3,7 +3,8 @@
 Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`, `app`, `cli`). The events and their fields:
 
     launched            plan_hash, plan (whole, as JSON), starts_at, ends_at
-    amended             plan_hash, plan, starts_at, ends_at, changed (dotted fields)
+    amended             plan_hash, plan, starts_at, ends_at, changed (dotted fields), because (null where no reason was
+                        needed; older records lack it)
     supervisor-started  pid, host            supervisor-ended    reason
     phase               phase (one of `budget.PHASES`, or "closed")
     data-ready          data (a `DataVersion`), findings (sentences)
@@ -17,7 +18,7 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
     export-started      export, run          export-ended        export, run, verified, cause
     report              verdict (word), sentence, deliver (run id or null)
     request             request (id), kind, run, by, answer ("done" | "refused"), reason
-    note                text
+    note                text                 (may come before the launch)
     fault               where, cause         (a fault of ours or of the host that no run owns)
 """
 
@@ -74,5 +75,5 @@ def journal_reader(path: Path) -> LineReader:
 
 
 def read_journal(path: Path) -> list[Row]:
-    """All events so far, [] for a campaign that was never launched."""
+    """All events so far, [] for a campaign of which nothing was ever written down."""
     return read_rows(path, KIND, SCHEMA)

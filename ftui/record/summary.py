@@ -9,8 +9,12 @@ from ftui.plan.budget import phase_use
 from ftui.record.journal import now, read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import number
+from ftui.record.notebook import note_lines, notes_among
 from ftui.record.series import read_series
 from ftui.record.state import Campaign, Run, fold
+
+LAST_NOTES = 3
+"""Notes shown among the lines; `ftui note --list` shows all."""
 
 IDLE, RUNNING, INTERRUPTED, CLOSED = "not launched", "running", "interrupted", "closed"
 
@@ -40,6 +44,7 @@ def summarise(files: CampaignFiles, alive: bool, moment: datetime | None = None)
         "gates": [{"id": g.id, "passed": g.passed, "cause": g.cause} for g in state.gates],
         "runs": [_run(files, run) for run in state.runs.values()],
         "faults": [{"where": row["where"], "cause": row["cause"], "at": row["at"]} for row in state.faults],
+        "notes": notes_among(state.events),
         "verdict": state.verdict,
         "verdict_sentence": state.verdict_sentence,
     }
@@ -98,6 +103,8 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
         cause = f"  {run['cause']}" if run["cause"] else ""
         lines.append(f"  {run['run']:<{width}}  {run['status']:<9}  update {run['updates']:>6,}{shown}{cause}")
     lines += [f"  fault in {fault['where']}: {fault['cause']}" for fault in summary["faults"][-3:]]
+    lines += ["  notebook:"] if summary["notes"] else []
+    lines += [f"    {line}" for row in summary["notes"][-LAST_NOTES:] for line in note_lines(row)]
     if summary["verdict"]:
         lines.append(f"  verdict: {summary['verdict']}. {summary['verdict_sentence']}")
     return "\n".join(lines)

@@ -21,6 +21,7 @@ class Paragraph:
 @dataclass(frozen=True)
 class Bullets:
     items: Sequence[str]
+    """A line break within an item is one in every view."""
 
 
 @dataclass(frozen=True)

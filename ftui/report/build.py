@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ftui.plan.load import PlanError, load_plan, plan_hash
 from ftui.plan.schema import Plan
 from ftui.record.files import read_json
 from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
-from ftui.record.lines import NewerSchema
+from ftui.record.lines import NewerSchema, Row
+from ftui.record.notebook import NoteError, notes_among, read_notes
 from ftui.record.state import Campaign, fold
 from ftui.report.delivery import delivery
 from ftui.report.facts import (
@@ -57,9 +60,19 @@ def current_report(files: CampaignFiles) -> Report:
     Writes nothing. Raises `ReportError` when there is no record either.
     """
     try:
-        return load_report(files) or build_report(files)
+        written = load_report(files)
     except ReportError:
         return build_report(files)
+    return build_report(files) if written is None else _with_newest_notes(files, written)
+
+
+def _with_newest_notes(files: CampaignFiles, report: Report) -> Report:
+    """The report with the notebook as it is now: people go on noting when everything else has ended."""
+    try:
+        notes = _notes(read_notes(files))
+    except NoteError:
+        return report
+    return report.model_copy(update={"notes": notes}) if len(notes) > len(report.notes) else report
 
 
 def load_report(files: CampaignFiles) -> Report | None:
@@ -98,11 +111,7 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
         guardrails=plan.guardrails,
         plan_hash=state.plan_hash or plan_hash(plan),
         plan=plan.content(),
-        amendments=[
-            Amendment(at=row["at"], plan_hash=row["plan_hash"], changed=[str(name) for name in row.get("changed", [])])
-            for row in state.events
-            if row["event"] == "amended"
-        ],
+        amendments=_amendments(state),
         verdict=verdict,
         deliver=deliver,
         deliver_because=deliver_because,
@@ -123,7 +132,7 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
         model=model_part(plan, gates),
         environments=environments(files, state),
         artefacts=artefacts(files, state),
-        notes=[Note(at=r["at"], by=r["by"], text=str(r["text"])) for r in state.events if r["event"] == "note"],
+        notes=_notes(notes_among(state.events)),
         faults=[
             Fault(at=row["at"], where=str(row.get("where", "")), cause=str(row.get("cause", "")))
             for row in state.faults
@@ -131,6 +140,23 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
         limits=[],
     )
     return report.model_copy(update={"limits": limits(report)})
+
+
+def _amendments(state: Campaign) -> list[Amendment]:
+    found, begun = [], False
+    for row in state.events:
+        begun = begun or row["event"] == "queued"
+        if row["event"] == "amended":
+            changed, because = [str(name) for name in row.get("changed", [])], row.get("because")
+            amendment = Amendment(
+                at=row["at"], plan_hash=row["plan_hash"], changed=changed, because=because, begun=begun
+            )
+            found.append(amendment)
+    return found
+
+
+def _notes(rows: Iterable[Row]) -> list[Note]:
+    return [Note(at=row["at"], by=row["by"], text=str(row["text"])) for row in rows]
 
 
 def _first(state: Campaign, event: str) -> str | None:

@@ -134,7 +134,8 @@ def _about_test(report: Report) -> list[str]:
 
 def _about_plan(report: Report) -> list[str]:
     return [
-        f"The plan was amended after the launch ({amendment.at}): {', '.join(amendment.changed) or 'no field named'}."
+        f"The plan was amended after the launch ({amendment.at}): {', '.join(amendment.changed) or 'no field named'};"
+        f" {amendment.why.rstrip('.')}."
         for amendment in report.amendments
     ]
 

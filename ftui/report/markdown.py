@@ -12,7 +12,7 @@ from ftui.report.model import Report
 from ftui.report.outline import outline
 
 _MARKUP = re.compile(r"([\\`*{}\[\]<>|~]|(?<![^\W_])_|_(?![^\W_]))")  # an underscore inside a word is no markup
-_LEADING = re.compile(r"^(\s*\d*)(#|[-+=](?=\s|$)|(?<=\d)[.)](?=\s|$))")
+_LEADING = re.compile(r"^(\s*\d*)(#|[-=]+(?=\s*$)|[-+](?=\s|$)|(?<=\d)[.)](?=\s|$))")
 
 
 def to_markdown(report: Report) -> str:
@@ -33,11 +33,16 @@ def _block(block: Block) -> str:
         case Paragraph(text, strong):
             return f"**{escaped(text)}**" if strong else escaped(text)
         case Bullets(items):
-            return "\n".join(f"- {escaped(item)}" for item in items)
+            return "\n".join(f"- {_item(item)}" for item in items)
         case Code(lines):
             return "\n".join(["```python", *(safe(line).replace("```", "'''") for line in lines), "```"])
         case Table():
             return _table(block)
+
+
+def _item(text: str) -> str:
+    """An item of a list; a line break within it is a hard one, under the same bullet."""
+    return "\\\n  ".join(map(escaped, text.split("\n")))
 
 
 def _table(table: Table) -> str:

@@ -86,6 +86,17 @@ class Amendment(Part):
     at: str
     plan_hash: str
     changed: list[str]
+    because: str | None = None
+    """A person's reason; None where none was recorded."""
+    begun: bool = True
+    """Whether runs had begun: until then the pilot may change anything without a reason."""
+
+    @property
+    def why(self) -> str:
+        """The reason in words, or why there is none."""
+        if self.because:
+            return f"because {self.because}"
+        return "no reason was recorded" if self.begun else "before runs had begun"
 
 
 class Point(Part):

@@ -78,7 +78,7 @@ def _question(report: Report) -> list[Block]:
         ]
         blocks.append(Table(columns, rows))
     if report.amendments:
-        blocks.append(Bullets([f"Amended {moment(a.at)}: {', '.join(a.changed)}" for a in report.amendments]))
+        blocks.append(Bullets([f"Amended {moment(a.at)}: {', '.join(a.changed)} — {a.why}" for a in report.amendments]))
     return blocks
 
 

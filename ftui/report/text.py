@@ -33,7 +33,7 @@ def render(block: Block, width: int) -> list[str]:
         case Bullets(items):
             lines = []
             for item in items:
-                first, *rest = wrap(item, width - 2)
+                first, *rest = [part for line in item.split("\n") for part in wrap(line, width - 2)]
                 lines += [f"- {first}", *(f"  {line}" for line in rest)]
             return lines
         case Code(lines):

@@ -12,6 +12,7 @@ from textual.screen import Screen
 from ftui.record.layout import CampaignFiles
 from ftui.ui.glyphs import wants_ascii
 from ftui.ui.screens.base import FtuiScreen
+from ftui.ui.screens.entry import UNSAVED
 from ftui.ui.screens.home import HomeScreen
 from ftui.ui.theme import THEME
 
@@ -64,6 +65,8 @@ def run_app(campaign: CampaignFiles | None, *, begin: Begin = "monitor") -> int:
     """Run the app until it is left; returns the exit code. Says which trainings go on."""
     app = FtuiApp(campaign, begin=begin)
     app.run()
+    for (what, files), text in UNSAVED.items():
+        print(f"This {what} for {files.name} was not saved:\n{text}", file=sys.stderr)
     for files in _still_running(campaign):
         print(f"{files.name} goes on without the app; `ftui open {files.name}` shows it again.", file=sys.stderr)
     return app.return_code or 0

@@ -18,6 +18,7 @@ def key(
 EVERYWHERE = (
     key("app.help", "question_mark,f1", "help", "keys", "Show the keys of this screen", show=True, display="?"),
     key("app.palette", "ctrl+p,colon", "app.command_palette", "actions", "Find an action by name", display="^p"),
+    key("app.note", "n", "note", "note", "Write into the campaign's notebook", show=True),
     key("app.quit", "q", "leave", "quit", "Leave the app; training goes on", show=True),
     key("app.back", "escape", "back", "back", "Leave one layer", display="Esc"),
 )
@@ -38,6 +39,7 @@ HOME = (
     key("home.inspect", "i", "inspect", "inspect", "See the data as the loss will see it", show=True),
     key("home.edit", "e", "edit", "plan", "Read or change the plan, step by step", show=True),
     key("home.new", "N", "new", "new", "Plan a new campaign", show=True),
+    key("home.doctor", "d", "doctor", "doctor", "See whether this machine is fit for a campaign"),
     key("home.reload", "f5,R", "reload", "reload", "Look for campaigns again", display="F5 R"),
 )
 
@@ -95,8 +97,8 @@ MONITOR = (
 )
 
 INSPECT = (
-    key("inspect.next", "right,l,n", "step(1)", "next", "The next example", show=True, display="→ l"),
-    key("inspect.previous", "left,h,N", "step(-1)", "before", "The example before", show=True, display="← h"),
+    key("inspect.next", "right,l", "step(1)", "next", "The next example", show=True, display="→ l"),
+    key("inspect.previous", "left,h", "step(-1)", "before", "The example before", show=True, display="← h"),
     key("inspect.far-next", "right_square_bracket", "step(100)", "100 on", "A hundred examples on", display="]"),
     key(
         "inspect.far-previous", "left_square_bracket", "step(-100)", "100 back", "A hundred examples back", display="["
@@ -155,6 +157,22 @@ WIZARD = (
     key("wizard.reload", "f5,R", "reload", "reload", "Read campaign.toml and the data again", display="F5 R"),
 )
 
+DOCTOR = (key("doctor.reload", "f5,R", "reload", "again", "Ask the machine again", show=True, display="F5 R"),)
+
+ENTRY = (
+    key("entry.save", "enter", "save", "save", "Save what is written", show=True, display="Enter"),
+    key("entry.line", "ctrl+n", "new_line", "new line", "Begin a new line", show=True, display="^n"),
+    key(
+        "entry.leave",
+        "escape",
+        "leave",
+        "leave",
+        "Leave; what is written is kept for next time",
+        show=True,
+        display="Esc",
+    ),
+)
+
 DIALOG = (key("dialog.cancel", "escape", "cancel", "cancel", "Close without doing anything", show=True, display="Esc"),)
 
 CHOICE = (
@@ -180,7 +198,7 @@ HELP = (
     key("help.page-up", "pageup,b", "page(-1)", "page up", "One page up", display="b"),
 )
 
-ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *WIZARD, *REPORT, *DIALOG, *CHOICE, *HELP)
+ALL = (*EVERYWHERE, *PANEL, *HOME, *MONITOR, *INSPECT, *WIZARD, *REPORT, *DOCTOR, *ENTRY, *DIALOG, *CHOICE, *HELP)
 
 
 def shown_key(binding: Binding) -> str:

@@ -161,8 +161,16 @@ def first_trouble(state: Campaign) -> str | None:
     return None
 
 
+def event_lines(row: dict[str, object]) -> list[str]:
+    """A journal event with its time of day; the lines of a note stay lines, set in."""
+    first, *rest = describe_event(row).split("\n")
+    return [f"{str(row['at'])[11:19]}  {first}", *(f"{'':10}{line}" for line in rest)]
+
+
 def describe_event(row: dict[str, object]) -> str:
     """A journal event as a line: its name and the fields that say something short."""
+    if row["event"] == "note":
+        return f"note by the {row['by']}: {row['text']}"
     hidden = ("at", "event", "by", "plan", "plan_hash", "data", "placement", "metrics", "findings")
     parts = [f"{name} {value}" for name, value in row.items() if name not in hidden and value not in (None, "", [], {})]
     return f"{row['event']}: {', '.join(parts)}" if parts else str(row["event"])

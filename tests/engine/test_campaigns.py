@@ -18,14 +18,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ftui.engine.client import EngineError, request_stop, start, supervisor_alive, supervisor_pid
+from ftui.engine.client import EngineError, ReasonNeeded, request_stop, start, supervisor_alive, supervisor_pid
+from ftui.engine.follow import event_line
 from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import Row
+from ftui.record.notebook import write_note
 from ftui.record.series import CLOCK_FIELDS, read_series
 from ftui.record.state import Campaign, fold
+from ftui.record.summary import IDLE, campaign_word
 from ftui.report.build import build_report
 from ftui.report.markdown import to_markdown
+from tests.builders.campaign import build_campaign
 from tests.builders.processes import ENVIRONMENT, module, until
 from tests.builders.tiny import tiny_campaign
 
@@ -278,7 +282,7 @@ def test_at_the_end_of_the_rental_what_runs_is_stopped_the_rest_left_out_and_a_r
     campaign.plan.write_text(
         campaign.plan.read_text().replace("[rental]", f'[rental]\nends_at = "{ends_at.isoformat()}"')
     )
-    start(campaign)
+    start(campaign, because="The host is needed elsewhere.")
     state = finish(campaign)
     assert state.clock is not None and state.clock.ends_at == ends_at
     cause = "the rental's remaining hours are kept for evaluation and export"
@@ -316,12 +320,68 @@ def test_a_variant_may_be_added_to_a_closed_campaign(
         plan.read_text()
         + '\n[[variants]]\nid = "slowest"\nbecause = "b"\nchange = { "training.learning_rate" = 1e-4 }\n'
     )
-    start(files)
+    because = "Trzy kroki to za mało: 더 작은 걸음."
+    start(files, because=f"  {because}\n")
     state = finish(files)
     assert state.closed and len(state.runs) == 4
     assert state.runs["r004-slowest-s7"].status == "completed"
-    assert [row["changed"] for row in state.events if row["event"] == "amended"] == [["variants"]]
+    amended = [row for row in state.events if row["event"] == "amended"]
+    assert [(row["changed"], row["because"]) for row in amended] == [(["variants"], because)]
     assert len(state.test_openings) == 2
+    report = build_report(files)
+    assert f"variants — because {because}" in to_markdown(report)
+    assert any(f"variants; because {because}" in limit for limit in report.limits)
+
+
+def test_a_plan_changed_after_runs_began_waits_for_a_reason(tmp_path: Path, cleanup: list[CampaignFiles]) -> None:
+    """Nothing is written down and nothing starts without it; the sentence names the fields and the way out (S3, H5)."""
+    files = build_campaign(tmp_path, "running").files  # recorded, without its data: what is started ends at once
+    cleanup.append(files)
+    start(files)
+    finish(files)
+    before = files.journal.read_bytes()
+    plan = files.plan.read_text(encoding="utf-8")
+    files.plan.write_text(plan.replace("days = 3", "days = 4"), encoding="utf-8")
+    with pytest.raises(ReasonNeeded, match=r"changed in rental.days.*`ftui run .* --because") as needed:
+        start(files)
+    assert needed.value.changed == ["rental.days"]
+    assert not supervisor_alive(files) and files.journal.read_bytes() == before
+    with pytest.raises(ReasonNeeded):
+        start(files, because=" \n")
+    start(files, because="The price went up.")
+    state = finish(files)
+    assert state.plan is not None and state.plan.rental.days == 4
+    assert [row["because"] for row in state.events if row["event"] == "amended"] == ["The price went up."]
+    lines = [event_line(row, state) for row in state.events]
+    assert "plan amended: rental.days — because The price went up." in lines
+    start(files)  # what was explained once is not asked again
+    finish(files)
+
+
+def test_a_reason_with_nothing_to_explain_is_kept_as_a_note(tmp_path: Path, cleanup: list[CampaignFiles]) -> None:
+    files = build_campaign(tmp_path, "launched").files
+    cleanup.append(files)
+    start(files, because="Just to see.")
+    events = finish(files).events
+    assert [row["text"] for row in events if row["event"] == "note"] == ["Just to see."]
+    files.plan.write_text(files.plan.read_text(encoding="utf-8").replace("rank = 8", "rank = 4"), encoding="utf-8")
+    start(files, because="The pilot said so.")  # no run has begun: nobody asked, and it is kept
+    amended = [row for row in finish(files).events if row["event"] == "amended"]
+    assert [(row["changed"], row["because"]) for row in amended] == [(["method.rank"], "The pilot said so.")]
+
+
+def test_notes_before_the_launch_do_not_count_as_one(tmp_path: Path, cleanup: list[CampaignFiles]) -> None:
+    files = build_campaign(tmp_path, "planned").files
+    cleanup.append(files)
+    write_note(files, "Ask for more data first.", "cli")
+    state = state_of(files)
+    assert state.launched_at is None and state.plan is None and campaign_word(state, False) == IDLE
+    start(files)
+    state = finish(files)
+    assert [row["event"] for row in state.events[:3]] == ["note", "launched", "supervisor-started"]
+    assert state.plan is not None and state.launched_at is not None
+    assert sum(state.spent_seconds.values()) < 60
+    assert [note.text for note in build_report(files).notes] == ["Ask for more data first."]
 
 
 def test_closing_the_terminal_does_not_stop_training(campaign: CampaignFiles) -> None:

@@ -43,7 +43,10 @@ def test_a_pilot_that_fails_is_mended_and_tried_again_before_anything_trains(mod
     )
     state = fold(read_journal(files.journal))
     assert (not supervisor_alive(files) and not state.runs and state.verdict is None) or state.gates[-1].passed
-    assert any(row["event"] == "amended" and row["changed"] == ["method.targets"] for row in state.events)
+    assert any(
+        row["event"] == "amended" and row["changed"] == ["method.targets"] and row["because"] is None
+        for row in state.events
+    )
     text = module("ftui.cli", "preflight", files.root, "--fit")
     assert text.returncode == 0, text.stderr
     assert "as planned" in text.stdout and "the largest that fits is 8" in text.stdout

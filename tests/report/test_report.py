@@ -16,8 +16,9 @@ from rich.cells import cell_len
 from ftui.plan.schema import WHOLE_METRICS
 from ftui.record.journal import Journal
 from ftui.record.layout import CampaignFiles
+from ftui.record.notebook import write_note
 from ftui.record.rows import prediction_writer
-from ftui.report.build import ReportError, build_report, load_report
+from ftui.report.build import ReportError, build_report, current_report, load_report
 from ftui.report.markdown import escaped, to_markdown
 from ftui.report.model import Report
 from ftui.report.runs import thinned
@@ -212,19 +213,46 @@ def test_resumed_run_shows_every_attempt(tmp_path: Path) -> None:
     assert "its process was ended by signal 9" in text and "from the checkpoint of update 10" in text
 
 
+def amend(record: Record, field: str, **reason: str) -> None:
+    """An amendment as the supervisor writes it; as an older one did without `because`."""
+    times = {"starts_at": "2026-12-01T09:00:00+00:00", "ends_at": "2026-12-04T09:00:00+00:00"}
+    record.journal.append("amended", plan_hash="e" * 64, plan=record.plan.content(), changed=[field], **times, **reason)
+
+
+def test_what_the_pilot_changed_needs_no_reason(tmp_path: Path) -> None:
+    record = builders.failed_gate(tmp_path / "c")
+    amend(record, "method.rank")
+    assert "method.rank — before runs had begun" in to_text(build_report(record.files), 200)
+
+
+def test_the_notebook_is_whole_dated_and_newer_than_the_written_report(tmp_path: Path) -> None:
+    record = builders.closed(tmp_path / "c")
+    note = "결정: rank 16\n===\n# żółć | a\n\n\x1b[31mlast"
+    write_note(record.files, note, "app")
+    written = write_report(record.files)
+    write_note(record.files, "after the end", "cli")
+    assert current_report(record.files).notes[-1].text == "after the end"
+    assert load_report(record.files) == written, "reading wrote nothing"
+    notebook = to_markdown(written).split("## Notebook")[1]
+    day = f"{record.files.journal.read_text(encoding='utf-8').splitlines()[-1]}"[7:17]
+    assert f"- {day} " in notebook
+    assert "(app): 결정: rank 16\\\n  \\===\\\n  \\# żółć \\| a\\\n  \\\n  last" in notebook
+    lines = to_text(written, 60).split("Notebook")[1].splitlines()
+    assert "  # żółć | a" in lines and "  last" in lines
+
+
 def test_unverified_artefact_and_amendments_are_limits(tmp_path: Path) -> None:
     record = builders.closed(tmp_path / "c")
-    record.journal.append(
-        "amended",
-        plan_hash="e" * 64,
-        plan=record.plan.content(),
-        changed=["hypothesis.min_improvement"],
-        starts_at="2026-12-01T09:00:00+00:00",
-        ends_at="2026-12-04T09:00:00+00:00",
-    )
+    amend(record, "hypothesis.min_improvement")
+    amend(record, "rental.days", because="The host was slower than planned.")
     record.export(record.run_id("control", 17), verified=False, cause="outputs differ by 0.3")
-    limits = "\n".join(build_report(record.files).limits)
-    assert "hypothesis.min_improvement" in limits
+    report = build_report(record.files)
+    limits = "\n".join(report.limits)
+    assert "hypothesis.min_improvement; no reason was recorded." in limits
+    assert "rental.days; because The host was slower than planned." in limits
+    text = to_text(report, 200)
+    assert "hypothesis.min_improvement — no reason was recorded" in text
+    assert "rental.days — because The host was slower than planned." in text
     assert "outputs differ by 0.3" in limits
     assert "while the rules name double-rate" in limits
 

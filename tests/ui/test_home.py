@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 from textual.binding import Binding
 
+from ftui.engine.client import supervisor_alive
+from ftui.record.journal import read_journal
 from ftui.record.layout import known_campaigns
 from ftui.report.write import write_report
 from ftui.ui import keys
 from ftui.ui.app import FtuiApp
 from ftui.ui.screens.confirm import TypedConfirmation
+from ftui.ui.screens.doctor import DoctorScreen
+from ftui.ui.screens.entry import TextEntry
 from ftui.ui.screens.help import HelpScreen
 from ftui.ui.screens.home import CampaignList, HomeScreen
 from ftui.ui.screens.inspect import InspectScreen
@@ -38,7 +42,7 @@ async def test_an_empty_home_says_how_to_begin(here: Path) -> None:
     app = FtuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "ftui new NAME" in text(app), "the hint")
-        for key in ("enter", "s", "r", "j", "n"):
+        for key in ("enter", "s", "r", "j", "n", "N", "i"):
             await pilot.press(key)
         assert isinstance(app.screen, HomeScreen)
 
@@ -65,6 +69,49 @@ async def test_home_tells_every_campaign_s_state_apart(here: Path, size: tuple[i
     assert "closed " in rows["closed-one"].replace("closed-one", "")
     assert "supported" in rows["closed-one"]
     assert "unreadable" in rows["broken-one"]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_draft_says_how_much_is_missing_and_what(here: Path, size: tuple[int, int]) -> None:
+    draft = build_campaign(here, "planned", name="a-draft").files
+    plan = draft.plan.read_text(encoding="utf-8")
+    draft.plan.write_text(plan.replace("rank = 8", "rank = 0").replace("micro_batch = 2", "micro_batc = 2"))
+    app = FtuiApp()
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "draft, 3 problems" in text(app), "the draft")
+        assert "unreadable" not in text(app)
+        number = plan.splitlines().index("rank = 8") + 1
+        for words in (f"campaign.toml:{number}: method.rank:", "training.micro_batch: is missing", "unknown key"):
+            assert words in text(app), words
+        draft.plan.write_text(plan, encoding="utf-8")
+        await pilot.press("f5")
+        await until(pilot, lambda: "never launched" in text(app) and "draft," not in text(app), "the mended plan")
+        draft.plan.write_bytes(b"\xff\xfe")
+        await pilot.press("f5")
+        await until(pilot, lambda: "unreadable" in text(app) and "campaign.toml:1: is not UTF-8" in text(app), "what nobody can read")
+
+
+async def test_starting_a_changed_plan_asks_for_the_reason_and_starts_with_it(here: Path) -> None:
+    files = build_campaign(here, "running").files  # without its data: what is started ends at once
+    files.plan.write_text(files.plan.read_text(encoding="utf-8").replace("days = 3", "days = 4"), encoding="utf-8")
+    app = FtuiApp()
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.screen.query_one(CampaignList).found, "the list")
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, TextEntry) and "rental.days" in text(app), "the question", 30)
+        await pilot.press(*"too slow", "escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "home")
+        assert not [row for row in read_journal(files.journal) if row["event"] == "amended"]
+        await pilot.press("s")
+        await until(
+            pilot, lambda: isinstance(app.screen, TextEntry) and "too slow" in text(app), "what was written", 30
+        )
+        await pilot.press(*" a host", "enter")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "home", 30)
+        await until(pilot, lambda: "supervised by process" in text(app), "the sentence")
+        await until(pilot, lambda: not supervisor_alive(files), "its end", 60)
+    amended = [row for row in read_journal(files.journal) if row["event"] == "amended"]
+    assert [(row["changed"], row["because"]) for row in amended] == [(["rental.days"], "too slow a host")]
 
 
 async def test_enter_opens_the_monitor_and_escape_comes_back(here: Path) -> None:
@@ -131,7 +178,9 @@ async def test_the_report_of_a_campaign_on_its_way_says_that_there_is_no_verdict
 
 
 def test_every_binding_has_an_id_a_word_and_a_sentence() -> None:
-    nodes = (HomeScreen, MonitorScreen, InspectScreen, ReportScreen, HelpScreen, TypedConfirmation, Panel)
+    nodes = (
+        HomeScreen, MonitorScreen, InspectScreen, ReportScreen, DoctorScreen, TextEntry, HelpScreen, TypedConfirmation, Panel,
+    )  # fmt: skip
     ours = [b for node in nodes for b in node.__dict__["BINDINGS"]]
     assert set(ours) | set(keys.EVERYWHERE) == set(keys.ALL), (
         "all keys are in keys.py, and all keys of keys.py are used"
@@ -145,7 +194,7 @@ def test_every_binding_has_an_id_a_word_and_a_sentence() -> None:
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("own", [keys.HOME, keys.MONITOR, keys.REPORT])
+@pytest.mark.parametrize("own", [keys.HOME, keys.MONITOR, keys.INSPECT, keys.REPORT, keys.DOCTOR])
 def test_no_key_means_two_things_on_one_screen(own: tuple[Binding, ...]) -> None:
     used = [key for binding in (*own, *keys.EVERYWHERE) for key in binding.key.split(",")]
     assert len(set(used)) == len(used)
@@ -159,7 +208,16 @@ def test_no_key_that_terminals_take_for_another_is_used() -> None:
 
 
 def test_every_action_exists() -> None:
-    for node in (HomeScreen, MonitorScreen, ReportScreen, HelpScreen, TypedConfirmation, Panel):
+    for node in (
+        HomeScreen,
+        MonitorScreen,
+        ReportScreen,
+        DoctorScreen,
+        TextEntry,
+        HelpScreen,
+        TypedConfirmation,
+        Panel,
+    ):
         for binding in [b for b in node.__dict__["BINDINGS"] if isinstance(b, Binding)]:
             name = binding.action.partition("(")[0]
             assert name.startswith("app.") or hasattr(node, f"action_{name}"), binding

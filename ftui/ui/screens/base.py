@@ -1,4 +1,4 @@
-"""What all whole screens share: help, leaving, going back one layer, and the palette's actions made of the bindings."""
+"""What all whole screens share: help, notes, leaving, going back one layer, and the palette's actions made of the bindings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from ftui.record.layout import CampaignFiles
 from ftui.ui import keys
 
 
@@ -38,6 +39,20 @@ class FtuiScreen(Screen[None]):
         from ftui.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self.name_for_help, self.KEYS))
+
+    @property
+    def campaign_files(self) -> CampaignFiles | None:
+        """The campaign that this screen is about, for its notebook; None: about none. A screen's `files` unless it says otherwise."""
+        files = getattr(self, "files", None)
+        return files if isinstance(files, CampaignFiles) else None
+
+    def action_note(self) -> None:
+        if self.campaign_files is None:
+            self.notify("There is no campaign here that a note could belong to.", markup=False)
+            return
+        from ftui.ui.screens.entry import note_entry
+
+        self.app.push_screen(note_entry(self.campaign_files))
 
     def action_leave(self) -> None:
         self.app.exit()

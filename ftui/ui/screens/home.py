@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
-from ftui.plan.load import PlanError, load_plan
+from ftui.plan.load import PlanError, UnreadablePlan, load_plan
 from ftui.record.journal import now, read_journal
 from ftui.record.layout import CampaignFiles, campaign_folders, known_campaigns
 from ftui.record.state import Campaign, fold
@@ -21,9 +21,10 @@ from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line
 from ftui.ui.glyphs import bar
 from ftui.ui.screens.ask import TextQuestion
 from ftui.ui.screens.base import FtuiScreen
+from ftui.ui.screens.entry import TextEntry
 from ftui.ui.summary import ROLE_OF_VERDICT, price, runs_ended, spent_hours, standing
 from ftui.ui.theme import STYLES
-from ftui.ui.widgets.about import AboutPanel, Found
+from ftui.ui.widgets.about import AboutPanel, Found, problem_line
 from ftui.ui.widgets.lines import KeyLine, StatusLine
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import money, span
@@ -32,7 +33,7 @@ RELOAD_SECONDS = 5.0
 
 COLUMNS = (
     Column("name", "campaign", 20, grows=20),
-    Column("state", "state", 14),
+    Column("state", "state", 14, grows=6),
     Column("phase", "phase", 10, priority=4),
     Column("bar", "", 8, priority=3, grows=8),
     Column("runs", "runs", 5, right=True),
@@ -78,7 +79,7 @@ class CampaignList(Panel):
             lines = (
                 "No campaign here yet.",
                 "",
-                "`ftui new NAME` writes a commented plan to start from.",
+                "`ftui new NAME` writes a commented plan to start from; d looks at this machine.",
                 f"Looked in {looked}.",
             )
             return None, [Text(line, STYLES["muted"]) for line in lines]
@@ -94,6 +95,13 @@ class CampaignList(Panel):
                 "name": Cell(found.files.name),
                 "state": Cell("unreadable", "bad"),
                 "sentence": Cell(found.problem, "bad"),
+            }
+        if found.problems:
+            count = len(found.problems)
+            return {
+                "name": Cell(found.files.name, "bright"),
+                "state": Cell(f"draft, {count} problem{'s' if count != 1 else ''}", "warn"),
+                "sentence": Cell("its plan cannot be used yet; what is missing stands below", "muted"),
             }
         done, total = runs_ended(state)
         cost = price(state)
@@ -175,6 +183,11 @@ class HomeScreen(FtuiScreen):
         selected = self.query_one(CampaignList).selected
         return selected.files if selected else None
 
+    @property
+    def campaign_files(self) -> CampaignFiles | None:
+        """The campaign under the cursor."""
+        return self._chosen
+
     def action_open(self) -> None:
         if self._chosen:
             from ftui.ui.screens.monitor import MonitorScreen
@@ -215,6 +228,11 @@ class HomeScreen(FtuiScreen):
 
         self.app.push_screen(WizardScreen(files))
 
+    def action_doctor(self) -> None:
+        from ftui.ui.screens.doctor import DoctorScreen
+
+        self.app.push_screen(DoctorScreen())
+
     def action_reload(self) -> None:
         self.load()
 
@@ -225,15 +243,28 @@ class HomeScreen(FtuiScreen):
     @work(thread=True, group="start")
     def start(self, files: CampaignFiles) -> None:
         """Launch or continue a campaign; its supervisor lives on without this app."""
-        from ftui.engine.client import EngineError, start
+        from ftui.engine.client import EngineError, ReasonNeeded, start
 
         try:
             pid = start(files)
+        except ReasonNeeded as needed:
+            self.app.call_from_thread(self.ask_reason, files, needed.changed)
+            return
         except EngineError as error:
             self.app.call_from_thread(self.notify, str(error), title=files.name, severity="error", markup=False)
             return
         self.app.call_from_thread(self.notify, f"supervised by process {pid}", title=files.name, markup=False)
         self.app.call_from_thread(self.load)
+
+    def ask_reason(self, files: CampaignFiles, changed: list[str]) -> None:
+        """Ask why the plan was changed after runs had begun, and start with the answer."""
+        from ftui.engine.client import start
+
+        def save(because: str) -> str:
+            return f"supervised by process {start(files, because=because)}"
+
+        about = f"Changed since runs began: {', '.join(changed)}. The reason goes into the journal and the report."
+        self.app.push_screen(TextEntry("Why was the plan changed?", about, ("reason", files), save))
 
 
 def _read(files: CampaignFiles) -> Found:
@@ -241,10 +272,13 @@ def _read(files: CampaignFiles) -> Found:
 
     try:
         state = fold(read_journal(files.journal))
-        return Found(files, state, supervisor_alive(files), state.plan or load_plan(files.root))
-    except PlanError as error:
-        count = len(error.problems)
-        more = f" (and {count - 1} more; `ftui check {files.name}` lists them)" if count > 1 else ""
-        return Found(files, Campaign(), False, problem=f"{error.problems[0]}{more}")
+        if state.plan is not None:
+            return Found(files, state, supervisor_alive(files), state.plan)
+        try:
+            return Found(files, state, supervisor_alive(files), load_plan(files.root))
+        except UnreadablePlan as error:
+            return Found(files, state, False, problem=problem_line(error.problems[0]))
+        except PlanError as error:
+            return Found(files, state, False, problems=error.problems)
     except Exception as error:  # one unreadable campaign must not hide the others
         return Found(files, Campaign(), False, problem=f"{type(error).__name__}: {error}")

@@ -22,7 +22,7 @@ from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, Polled
 from ftui.ui.reader import Reader
 from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.summary import (
-    describe_event,
+    event_lines,
     first_trouble,
     price,
     spent_hours,
@@ -226,7 +226,7 @@ class MonitorScreen(FtuiScreen):
         panel = self.query_one(LogPanel)
         if self.show_events:
             panel.border_title = "6 Events"
-            panel.show("journal", [f"{row['at'][11:19]}  {describe_event(row)}" for row in self.state.events])
+            panel.show("journal", [line for row in self.state.events for line in event_lines(row)])
         elif self._log:
             panel.border_title = "6 Log"
             panel.show(self._log.run or "supervisor", self._log.lines)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.text import Text
 
+from ftui.plan.load import Problem
 from ftui.plan.schema import Plan
 from ftui.record.layout import CampaignFiles
+from ftui.record.notebook import note_lines, notes_among
 from ftui.record.state import Campaign
+from ftui.record.summary import LAST_NOTES
 from ftui.record.text import safe
 from ftui.ui.summary import ROLE_OF_VERDICT, first_trouble
 from ftui.ui.theme import STYLES
@@ -22,7 +25,7 @@ LABEL = 12
 
 @dataclass(frozen=True)
 class Found:
-    """A campaign on the list; `problem` says why it could not be read."""
+    """A campaign on the list; `problem` says why it could not be read, `problems` what its draft of a plan lacks."""
 
     files: CampaignFiles
     state: Campaign
@@ -30,6 +33,7 @@ class Found:
     plan: Plan | None = None
     """The launched plan, or the one in the directory as long as none was."""
     problem: str | None = None
+    problems: Sequence[Problem] = ()
 
 
 class AboutPanel(Panel):
@@ -58,6 +62,8 @@ def _sentences(found: Found) -> Iterator[tuple[str, str, str]]:
     """Label, sentence and style role, in reading order."""
     if found.problem:
         yield "problem", found.problem, "bad"
+    for index, lacking in enumerate(found.problems):
+        yield "to mend" if index == 0 else "", problem_line(lacking), "warn"
     if trouble := first_trouble(found.state):
         yield "trouble", trouble, "bad"
     if found.state.verdict:
@@ -85,7 +91,14 @@ def _sentences(found: Found) -> Iterator[tuple[str, str, str]]:
             f"{plan.rental.days:g} days" + (f" at {rate:g} {plan.rental.currency} per hour" if rate else ""),
             "text",
         )
+    for index, note in enumerate(notes_among(found.state.events)[-LAST_NOTES:]):
+        yield "notebook" if index == 0 else "", " / ".join(map(str.strip, note_lines(note))), "text"
     yield "directory", _from_home(found.files.root), "muted"
+
+
+def problem_line(problem: Problem) -> str:
+    """A problem with its place in the plan, without the folder, which stands below."""
+    return str(replace(problem, file=Path(problem.file).name))
 
 
 def _from_home(folder: Path) -> str:
