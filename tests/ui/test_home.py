@@ -18,12 +18,14 @@ from ftui.ui import keys
 from ftui.ui.app import FtuiApp
 from ftui.ui.screens.confirm import TypedConfirmation
 from ftui.ui.screens.doctor import DoctorScreen
+from ftui.ui.screens.edit import ChoiceEditor
 from ftui.ui.screens.entry import TextEntry
 from ftui.ui.screens.help import HelpScreen
 from ftui.ui.screens.home import CampaignList, HomeScreen
 from ftui.ui.screens.inspect import InspectScreen
 from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.screens.report import ReportPanel, ReportScreen
+from ftui.ui.screens.wizard import WizardScreen
 from ftui.ui.widgets.log import LogPanel
 from ftui.ui.widgets.panel import Panel
 from tests.builders.campaign import build_campaign, supervised
@@ -41,10 +43,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_an_empty_home_says_how_to_begin(here: Path) -> None:
     app = FtuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "ftui new NAME" in text(app), "the hint")
-        for key in ("enter", "s", "r", "j", "n", "N", "i"):
+        await until(pilot, lambda: "N plans one" in text(app), "the hint")
+        for key in ("enter", "s", "r", "j", "n", "e", "i"):
             await pilot.press(key)
         assert isinstance(app.screen, HomeScreen)
+        await pilot.press("N")
+        await until(pilot, lambda: "Name of the new campaign" in text(app), "the question")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -79,7 +79,7 @@ class CampaignList(Panel):
             lines = (
                 "No campaign here yet.",
                 "",
-                "`ftui new NAME` writes a commented plan to start from; d looks at this machine.",
+                "N plans one step by step, as `ftui new NAME` does; d looks at this machine.",
                 f"Looked in {looked}.",
             )
             return None, [Text(line, STYLES["muted"]) for line in lines]
