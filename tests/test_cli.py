@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ftui.plan.load import load_plan, plan_hash
+from ftui.record.journal import Journal
+from tests.builders.campaign import supervised
 from tests.builders.processes import ENVIRONMENT, module
 from tests.builders.tiny import tiny_campaign, tiny_plan, write_rows
 
@@ -165,6 +168,28 @@ def test_a_note_that_cannot_be_written_comes_back_with_the_reason(seed_case: Pat
     assert "journal.jsonl: File too large" in answer.stderr and "keep me" in answer.stderr
     assert ftui("note", seed_case, "now there is room").returncode == 0
     assert len(json.loads(ftui("note", seed_case, "--list", "--json").stdout)) == 1
+
+
+def test_run_refuses_a_changed_plan_until_it_is_told_why(model: Path, tmp_path: Path) -> None:
+    """Recorded up to its first run, on other data: what is started with the reason ends at once."""
+    files = tiny_campaign(tmp_path / "c", model)
+    plan, journal = load_plan(files.root), Journal(files.journal, "supervisor")
+    times = {"starts_at": "2026-12-01T09:00:00+00:00", "ends_at": "2099-12-04T09:00:00+00:00"}
+    journal.append("launched", plan_hash=plan_hash(plan), plan=plan.content(), **times)
+    data = {"hash": "d1", "train_examples": 9, "validation_examples": 9, "test_examples": 9, "labels": ["a", "b"]}
+    journal.append("data-ready", data=data, findings=[])
+    run = {"number": 1, "variant": "base", "seed": 7, "kind": "baseline", "priority": 0, "change": {}}
+    journal.append("queued", run="r001-base-s7", **run, because="b", follows=None)
+    files.plan.write_text(files.plan.read_text().replace("slots = 2", "slots = 1"))
+    with supervised(files):
+        running = ftui("run", files.root, "--because", "One core is gone.")
+    assert running.returncode == 3 and "is running" in running.stderr, "a running supervisor reads no plan"
+    refused = ftui("run", files.root)
+    assert refused.returncode == 3
+    assert "machine.slots" in refused.stderr and "--because" in refused.stderr and "Traceback" not in refused.stderr
+    told = ftui("run", files.root, "--wait", "--because", "One core is gone.")
+    assert "plan amended: machine.slots — because One core is gone." in told.stderr
+    assert told.returncode == 1 and "not what the campaign was launched with" in told.stderr
 
 
 def test_a_reason_needs_words(seed_case: Path) -> None:

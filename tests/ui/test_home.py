@@ -92,7 +92,11 @@ async def test_a_draft_says_how_much_is_missing_and_what(here: Path, size: tuple
         await until(pilot, lambda: "never launched" in text(app) and "draft," not in text(app), "the mended plan")
         draft.plan.write_bytes(b"\xff\xfe")
         await pilot.press("f5")
-        await until(pilot, lambda: "unreadable" in text(app) and "campaign.toml:1: is not UTF-8" in text(app), "what nobody can read")
+        await until(
+            pilot,
+            lambda: "unreadable" in text(app) and "campaign.toml:1: is not UTF-8" in text(app),
+            "what nobody can read",
+        )
 
 
 async def test_starting_a_changed_plan_asks_for_the_reason_and_starts_with_it(here: Path) -> None:
