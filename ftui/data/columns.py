@@ -60,6 +60,8 @@ _FITS: dict[str, tuple[str, ...]] = {
 
 _KINDS = {str: "text", bool: "yes/no", int: "number", float: "number", list: "list", dict: "object"}
 
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
 
 @dataclass
 class Column:
@@ -76,10 +78,12 @@ class Column:
     """Whether every value is a list of messages with role and content."""
     pictures: bool = True
     """Whether every value ends like a picture's file."""
+    inside: dict[str, set[str]] = field(default_factory=dict)
+    """Of objects: their fields, with the types of their values in JSON schema's words."""
 
     def add(self, value: Any, *, show: bool) -> None:
         """Count one value; only with `show` may it become the example."""
-        if value is None or value == "" or value == [] or value == {}:
+        if value is None or value == "":
             return
         self.filled += 1
         self.kinds.add(_KINDS.get(type(value), "mixed"))
@@ -89,6 +93,8 @@ class Column:
             self.values.add(text)
         self.chats = self.chats and _is_chat(value)
         self.pictures = self.pictures and isinstance(value, str) and value.lower().endswith(PICTURES)
+        for name, part in value.items() if isinstance(value, dict) else ():
+            self.inside.setdefault(name, set()).add(_TYPES.get(type(part), "null"))
         if show and not self.example:
             self.example = _cell_safe(text)
 
@@ -103,6 +109,14 @@ class Column:
     @property
     def mean_characters(self) -> float | None:
         return self.characters / self.filled if self.kind == "text" else None
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """A JSON schema that every object of the column satisfies; any field may be null. None where there is no field."""
+        if self.kind != "object" or not self.inside:
+            return None
+        properties = {name: {"type": [*sorted(types - {"null"}), "null"]} for name, types in self.inside.items()}
+        return {"type": "object", "properties": properties, "required": list(properties)}
 
     def row(self, records: int) -> dict[str, Any]:
         """The column as plain values; `records` were looked at."""
@@ -160,7 +174,7 @@ def suggested_columns(task: str, seen: Seen) -> dict[str, str]:
     for name in sorted(wanted, key=lambda name: name not in ("messages", "fields", "label")):
         if (column := _usual(name, seen, found.values())) is not None:
             found[name] = column
-    for name in ("fields", "label", "image", "text", "prompt", "answer"):
+    for name in ("messages", "fields", "label", "image", "text", "prompt", "answer"):
         if name in wanted and name not in found and (column := _likely(name, seen, found.values())) is not None:
             found[name] = column
     return {name: found[name] for name in TASK_COLUMNS[task] if name in found}

@@ -250,8 +250,8 @@ def _shapes(layer: Layer, config: dict[str, Any], labels: int | None) -> dict[st
     if inputs is None or outputs is None:
         return None
     bias = bool(config.get(layer.bias, False)) if isinstance(layer.bias, str) else layer.bias
-    weight = (inputs,) if layer.norm else (outputs, inputs)
-    return {f"{layer.name}.weight": weight} | ({f"{layer.name}.bias": (outputs,)} if bias else {})
+    shapes: dict[str, tuple[int, ...]] = {f"{layer.name}.weight": (inputs,) if layer.norm else (outputs, inputs)}
+    return shapes | ({f"{layer.name}.bias": (outputs,)} if bias else {})
 
 
 def _doubts(config: dict[str, Any], inside: dict[str, tuple[int, ...]]) -> list[str]:

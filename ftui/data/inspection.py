@@ -154,7 +154,8 @@ def field_counts(report: DataReport) -> dict[str, dict[str, int]]:
     for name, rows in report.splits.items():
         for row in rows:
             for key, value in json.loads(row.answer).items():
-                counts[key][name] += value not in (None, "", [])
+                if key in counts:  # a schema may allow more than it describes
+                    counts[key][name] += value not in (None, "", [])
     return counts
 
 

@@ -92,16 +92,18 @@ class DataReport:
         return DataVersion(hash=self.hash, labels=self.labels, instruction=self.instruction, **sizes)
 
 
-def check_data(plan: Plan, campaign: Path, *, fetch: bool = True, near_limit: int | None = None) -> DataReport:
+def check_data(
+    plan: Plan, campaign: Path, *, fetch: bool = True, near_limit: int | None = None, form: Form | None = None
+) -> DataReport:
     """Read, clean, split and compare the data of `plan`, whose paths are relative to `campaign`. Writes nothing there.
 
     Never raises for what is wrong with the data: that is in `findings`, all of it. Without `fetch`, the hub is not asked; among
-    more rows than `near_limit`, almost equal texts are not looked for.
+    more rows than `near_limit`, almost equal texts are not looked for. `form` takes the place of the plan's own.
     """
     data, task, noticed = plan.data, plan.hypothesis.task, Findings()
     rules, unknown = find_rules(data.cleaning)
     noticed.add(*unknown)
-    form = _form(plan, campaign, noticed)
+    form = form or _form(plan, campaign, noticed)
     if data.validation is None:
         noticed.add(*check_shares(data.split))
     files: list[dict[str, Any]] = []

@@ -13,13 +13,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ftui.data.base import How
 from ftui.data.base_facts import EMPTY, base_facts, locate
 from ftui.data.candidates import candidates
 from ftui.data.columns import look_at, suggested_columns, suggested_task
 from ftui.data.findings import Finding
+from ftui.data.form import Form
+from ftui.data.hub import HubError, find_dataset
 from ftui.data.prepare import CLASSIFICATIONS, DataReport, check_data
 from ftui.data.rows import Row
 from ftui.data.sources import Source, find_sources
+from ftui.data.tokenizer import TokenizerError
 from ftui.plan.provisional import Provisional, provisional_plan
 from ftui.plan.schema import Plan
 from ftui.record.layout import CampaignFiles
@@ -39,15 +43,18 @@ Document = dict[str, Any]
 
 def scout(files: CampaignFiles) -> Document:
     """The document for the draft in a campaign's directory. What fails has its sentence; everything else is there."""
+    content, unreadable = read_draft(files.plan)
+    draft = provisional_plan(content)
     document: Document = {
         "schema": SCOUT_SCHEMA,
-        "problem": None,
+        "problem": unreadable,
         "problems": {},
-        "filled": [],
+        "filled": list(draft.filled),
         "candidates": candidates(files),
         "files": [],
         "columns": [],
         "suggested": {},
+        "suggested_format": None,
         "task_suggestion": None,
         "splits": None,
         "split_by": None,
@@ -60,41 +67,36 @@ def scout(files: CampaignFiles) -> Document:
         "base": {"problem": None, **EMPTY},
         "trainable": None,
     }
-    content, document["problem"] = read_draft(files.plan)
-    draft = provisional_plan(content)
-    document["filled"] = list(draft.filled)
     report: DataReport | None = None
 
     def part(name: str, work: Callable[[], Document]) -> None:
         # One part that fails must not take the others with it, whatever the reason.
         try:
             document.update(work())
+        except (TokenizerError, HubError, OSError) as problem:
+            document["problems"][name] = str(problem)
         except Exception as problem:
             document["problems"][name] = f"{type(problem).__name__}: {problem}"
 
     def data() -> Document:
         nonlocal report
-        report = check_data(draft.plan, files.root, fetch=False, near_limit=MOST_NEAR)
-        return _data(draft.plan, report)
+        schema = _schema(draft, files)
+        form = None if schema is None else Form(schema)
+        report = check_data(draft.plan, files.root, fetch=False, near_limit=MOST_NEAR, form=form)
+        return {"suggested_format": schema, **_data(draft.plan, report)}
 
-    if _names_data(draft):
+    if _names_data(content, draft):
         part("data", data)
         part("columns", lambda: _columns(draft.plan, files, report))
     if document["task_suggestion"] is None and _only_folders(files, document):
         document["task_suggestion"] = "image-classification"
-    if draft.stands_in("model.base") or draft.stands_in("model.revision"):
-        field, what = (
-            ("base", "its folder, or its id on the hub")
-            if draft.stands_in("model.base")
-            else ("revision", "the commit of the hub's model; `main` moves")
-        )
-        document["base"]["problem"] = f"no base model yet: name in model.{field} {what}"
-        return document
-    folder, how, missing = locate(draft.plan.model, files.root)
+    folder, how, missing = _located(draft, files)
     if folder is None:
         document["base"]["problem"] = missing
         return document
-    part("base", lambda: _base(draft, folder, how, report))
+    part("base", lambda: _base(draft.plan, folder, how, report))
+    if "base" in document["problems"]:
+        document["base"]["problem"] = document["problems"]["base"]
     if report is not None:
         checked = report
         part("lengths", lambda: _lengths(draft.plan, checked, folder, document["findings"]))
@@ -115,12 +117,23 @@ def read_draft(path: Path) -> tuple[Document, str | None]:
         return {}, f"{path.name}: is not valid TOML: {problem}"
 
 
-def _names_data(draft: Provisional) -> bool:
-    unnamed = ("data.train", "data.hub", "data.revision")
-    return not any(name in draft.filled for name in unnamed) or bool(
-        # One unusable name among several leaves the others.
-        "data.train" in draft.filled and draft.plan.data.train != ["data/train.jsonl"]
-    )
+def _located(draft: Provisional, files: CampaignFiles) -> tuple[Path | None, How | None, str | None]:
+    """Where the base is and how it was found, or why it was not."""
+    model = draft.plan.model
+    if draft.stands_in("model.base"):
+        return None, None, "no base model is named yet; name its folder, or its id on the hub, in model.base"
+    if draft.stands_in("model.revision") and model.source is None:
+        return None, None, f"{model.base}: a hub id needs model.revision, the commit it was taken from"
+    return locate(model, files.root)
+
+
+def _names_data(content: Document, draft: Provisional) -> bool:
+    """Whether the draft names files of data, and the whole of where they are."""
+    data = content.get("data")
+    named = data.get("train") if isinstance(data, dict) else None
+    names = named if isinstance(named, list) else [named]
+    somewhere = not {"data.hub", "data.revision"} & set(draft.filled)
+    return somewhere and any(isinstance(name, str) and name.strip() for name in names)
 
 
 def _only_folders(files: CampaignFiles, document: Document) -> bool:
@@ -146,22 +159,11 @@ def _data(plan: Plan, report: DataReport) -> Document:
 
 def _columns(plan: Plan, files: CampaignFiles, report: DataReport | None) -> Document:
     """Columns of the files for training. A value is shown only of a row that is trained on."""
-    root = files.root
-    if plan.data.hub is not None:
-        from ftui.data.hub import find_dataset
-
-        root = find_dataset(plan.data, fetch=False).directory
-    folders = plan.hypothesis.task == "image-classification"
-    sources = [
-        s for s in find_sources(plan.data, root, folders=folders) if isinstance(s, Source) and s.split == "train"
-    ]
     trained: set[tuple[str, int]] = set()
     if report is not None and plan.data.validation is None:
         trained = {(row.file, row.line) for row in report.splits["train"]}
-    seen = look_at(
-        ((source.path, source.name) for source in sources),
-        lambda name, line: plan.data.validation is not None or (name, line) in trained,
-    )
+    own_test = plan.data.validation is not None
+    seen = look_at(_train_files(plan, files), lambda name, line: own_test or (name, line) in trained)
     return {
         "columns": seen.rows(),
         "suggested": suggested_columns(plan.hypothesis.task, seen),
@@ -169,8 +171,26 @@ def _columns(plan: Plan, files: CampaignFiles, report: DataReport | None) -> Doc
     }
 
 
-def _base(draft: Provisional, folder: Path, how: Any, report: DataReport | None) -> Document:
+def _schema(draft: Provisional, files: CampaignFiles) -> Document | None:
+    """The form of the answers in the data, where an extraction names none yet."""
     plan = draft.plan
+    if plan.hypothesis.task != "extraction" or not draft.stands_in("evaluation.format"):
+        return None
+    seen = look_at(_train_files(plan, files), lambda _name, _line: False)
+    column = seen.columns.get(plan.data.columns.fields)
+    return None if column is None else column.schema
+
+
+def _train_files(plan: Plan, files: CampaignFiles) -> list[tuple[Path, str]]:
+    root = files.root
+    if plan.data.hub is not None:
+        root = find_dataset(plan.data, fetch=False).directory
+    folders = plan.hypothesis.task == "image-classification"
+    sources = (source for source in find_sources(plan.data, root, folders=folders) if isinstance(source, Source))
+    return [(source.path, source.name) for source in sources if source.split == "train"]
+
+
+def _base(plan: Plan, folder: Path, how: How | None, report: DataReport | None) -> Document:
     named = plan.data.labels if plan.data.labels is not None else report.labels if report is not None else []
     facts, trained = base_facts(folder, how, plan.hypothesis.task, len(named) or None, plan.method)
     return {"base": facts, "trainable": trained}
