@@ -6,7 +6,6 @@ run reads. The test split is sealed (H4): its sizes and lengths are told, its ro
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from ftui.data.findings import Finding, Findings, error
 from ftui.data.labels import check_model_labels
 from ftui.data.prepare import CLASSIFICATIONS, DataReport, check_data, trainings, write_version
 from ftui.data.sources import SPLITS
+from ftui.data.split import count_fields
 from ftui.data.tokenizer import TextTokenizer, TokenizerError
 from ftui.data.transform import transform_words
 from ftui.plan.load import PLAN_FILE
@@ -121,7 +121,7 @@ def inspection_content(inspection: Inspection) -> dict[str, Any]:
         "unit": plan.data.unit,
         "cleaning": plan.data.cleaning,
         "labels": report.labels,
-        "fields": field_counts(report) if plan.hypothesis.task == "extraction" else None,
+        "fields": count_fields(report.splits, report.labels) if plan.hypothesis.task == "extraction" else None,
         "counts": report.counts,
         "max_length": plan.training.max_length,
         "truncation": plan.training.truncation,
@@ -146,17 +146,6 @@ def inspection_content(inspection: Inspection) -> dict[str, Any]:
 def _unsealed(pair: dict[str, Any]) -> dict[str, Any]:
     """A pair of splits without rows of which none is outside the test."""
     return {**pair, "examples": []} if set(pair["splits"]) == {"test"} else pair
-
-
-def field_counts(report: DataReport) -> dict[str, dict[str, int]]:
-    """Extraction: rows of each split whose answer gives a field, by field."""
-    counts = {field: dict.fromkeys(SPLITS, 0) for field in report.labels}
-    for name, rows in report.splits.items():
-        for row in rows:
-            for key, value in json.loads(row.answer).items():
-                if key in counts:  # a schema may allow more than it describes
-                    counts[key][name] += value not in (None, "", [])
-    return counts
 
 
 def _special(tokenizer: TextTokenizer) -> dict[str, Any]:

@@ -143,14 +143,14 @@ def _only_folders(files: CampaignFiles, document: Document) -> bool:
 
 
 def _data(plan: Plan, report: DataReport) -> Document:
-    from ftui.data.inspection import field_counts
+    from ftui.data.split import count_fields
 
     task = plan.hypothesis.task
     return {
         "files": [{key: file[key] for key in ("split", "name", "bytes", "rows")} for file in report.files],
         "splits": {name: len(rows) for name, rows in report.splits.items()},
         "split_by": report.split_by,
-        "counts": field_counts(report) if task == "extraction" else report.counts,
+        "counts": count_fields(report.splits, report.labels) if task == "extraction" else report.counts,
         "labels": report.labels,
         "findings": _rows_of(report.findings),
         "near_searched": report.near_searched,

@@ -6,6 +6,7 @@ A cut follows from the rows' content alone, never from their order: shuffled fil
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -135,6 +136,17 @@ def count_categories(splits: Splits) -> dict[str, dict[str, int]]:
     for name, rows in splits.items():
         for row in rows:
             counts[row.label][name] += 1
+    return counts
+
+
+def count_fields(splits: Splits, fields: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Extraction: rows of each split whose answer gives a field, `counts[field][split]`."""
+    counts = {field: dict.fromkeys(SPLITS, 0) for field in fields}
+    for name, rows in splits.items():
+        for row in rows:
+            for field, value in json.loads(row.answer).items():
+                if field in counts:  # a schema may allow more than it describes
+                    counts[field][name] += value not in (None, "", [])
     return counts
 
 

@@ -96,6 +96,11 @@ def find_variant(plan: Plan, variant_id: str) -> Variant:
     raise KeyError(f"no variant {variant_id!r} in the plan; it has {', '.join(v.id for v in plan.variants) or 'none'}")
 
 
+def candidates(plan: Plan) -> list[str]:
+    """What the hypothesis is asked of: the variants, and the control where the base is the reference."""
+    return ([CONTROL] if plan.hypothesis.reference == BASE else []) + [variant.id for variant in plan.variants]
+
+
 def _leaves(section: dict[str, Any], prefix: str = "") -> list[str]:
     names: list[str] = []
     for name, value in section.items():

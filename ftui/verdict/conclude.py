@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from ftui.plan.schema import Plan
-from ftui.plan.variants import BASE, CONTROL
+from ftui.plan.variants import CONTROL, candidates
 from ftui.verdict.evidence import Evidence
 from ftui.verdict.model import VariantVerdict, Verdict, Word
 from ftui.verdict.multiple import bonferroni_tail
 from ftui.verdict.tasks import measures_of
 from ftui.verdict.words import listed
-
-
-def candidates(plan: Plan) -> list[str]:
-    """What the hypothesis is asked of: the variants, and the control where the base is the reference."""
-    return ([CONTROL] if plan.hypothesis.reference == BASE else []) + [variant.id for variant in plan.variants]
 
 
 def conclude(plan: Plan, evidence: Evidence, variants: list[VariantVerdict]) -> tuple[Word, str, str | None]:

@@ -30,9 +30,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ftui.plan.schema import WHOLE, Plan
-from ftui.plan.variants import BASE, CONTROL
+from ftui.plan.variants import BASE, CONTROL, candidates
 from ftui.verdict.bootstrap import Comparison, compare, comparison_entropy
-from ftui.verdict.conclude import candidates, conclude, method_words
+from ftui.verdict.conclude import conclude, method_words
 from ftui.verdict.evidence import Evidence, Side
 from ftui.verdict.guardrails import difference_of, improvement, judge_guardrails
 from ftui.verdict.metrics import support
