@@ -188,6 +188,7 @@ async def test_the_report_of_a_campaign_on_its_way_says_that_there_is_no_verdict
 def test_every_binding_has_an_id_a_word_and_a_sentence() -> None:
     nodes = (
         HomeScreen, MonitorScreen, InspectScreen, ReportScreen, DoctorScreen, TextEntry, HelpScreen, TypedConfirmation, Panel,
+        WizardScreen, ChoiceEditor,
     )  # fmt: skip
     ours = [b for node in nodes for b in node.__dict__["BINDINGS"]]
     assert set(ours) | set(keys.EVERYWHERE) == set(keys.ALL), (

@@ -41,6 +41,9 @@ from ftui.ui.wizard.scene import Scene
 WIDE = 110
 """Cells from which form and consequences stand side by side."""
 
+WIDEST = 150
+"""Cells from which every title is written out."""
+
 LOOK_AFTER_SECONDS = 0.3
 """Quiet time before data and model are looked at again: answers often come in twos."""
 
@@ -103,6 +106,7 @@ class WizardScreen(FtuiScreen):
 
     def _arrange(self) -> None:
         self.set_class(self.size.width >= WIDE, "-wide")
+        self.set_class(self.size.width >= WIDEST, "-widest")
 
     # Reading.
 

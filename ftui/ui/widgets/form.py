@@ -80,7 +80,7 @@ class FormPanel(Panel):
             self._starts = []
             return [Text(line, STYLES["muted"], no_wrap=True, end="") for line in wrap(self.nothing, width)]
         asked = min(WIDEST_QUESTION, max((cell_len(row.asks) for row in self.rows if not row.head), default=0) + 2)
-        asked = min(asked, max(14, width * 3 // 5))
+        asked = min(asked, max(14, width * 2 // 3))
         lines: list[Text] = []
         self._starts = []
         for row in self.rows:

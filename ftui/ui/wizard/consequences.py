@@ -17,7 +17,8 @@ from ftui.ui.wizard.questions import value_of, writes
 from ftui.ui.wizard.scene import Scene
 from ftui.ui.words import hours, money, pad
 
-MOST_CATEGORIES = 12
+MOST_CATEGORIES, NAME = 12, 20
+"""Categories listed, and cells of their names."""
 
 
 def what_follows(key: str, scene: Scene, width: int, *, ascii_only: bool = False) -> list[Line]:
@@ -113,11 +114,18 @@ def _data(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     yield from _split_lines(scene)
     if scene.columns:
         yield "", "text"
-        yield "Columns", "busy"
+        yield f"{len(scene.columns)} columns", "busy"
         for column in scene.columns:
             example = f"  {safe(str(column['example']))}" if column.get("example") else ""
-            yield f"{pad(column['name'], 14)}  {pad(column['kind'], 7)}{example}", "text"
+            yield f"{pad(column['name'], 12)}  {pad(column['kind'], 6)}{example}", "text"
+    yield from _troubles(scene, "data", "columns", "lengths")
     yield from _findings(scene, 3)
+
+
+def _troubles(scene: Scene, *parts: str) -> Iterator[Line]:
+    """Why a part of the facts is missing."""
+    told = (scene.facts or {}).get("problems") or {}
+    yield from ((safe(told[part]), "bad") for part in parts if told.get(part))
 
 
 def _split_lines(scene: Scene) -> Iterator[Line]:
@@ -128,14 +136,12 @@ def _split_lines(scene: Scene) -> Iterator[Line]:
     yield f"{sizes}; cut by {by}" if by else sizes, "text"
     if scene.categories:
         what = "fields" if value_of(scene.draft, "hypothesis.task") == "extraction" else "categories"
+        heads = "".join(f"{name.replace('validation', 'valid.'):>7}" for name in scene.sizes)
         yield "", "text"
-        yield f"{len(scene.categories)} {what}", "busy"
+        yield f"{pad(f'{len(scene.categories)} {what}', NAME)}{heads}", "busy"
         ordered = sorted(scene.categories.items(), key=lambda item: -item[1].get("train", 0))
         for label, counts in ordered[:MOST_CATEGORIES]:
-            yield (
-                f"{pad(safe(label), 20)}  " + "  ".join(f"{count:>6,} {name}" for name, count in counts.items()),
-                "text",
-            )
+            yield pad(label, NAME) + "".join(f"{counts.get(name, 0):>7,}" for name in scene.sizes), "text"
         if len(ordered) > MOST_CATEGORIES:
             yield f"and {len(ordered) - MOST_CATEGORIES} more", "muted"
 
@@ -175,6 +181,7 @@ def _model(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     base = scene.base
     if not base:
         yield from _waiting(scene)
+        yield from _troubles(scene, "base", "trainable")
         return
     if base.get("problem"):
         yield safe(base["problem"]), "bad"
@@ -201,9 +208,9 @@ def _model(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     if modules:
         yield "", "text"
         yield "Modules", "busy"
-    for module in modules:
-        size = f"{module['inputs']} → {module['outputs']}" if module.get("inputs") else ""
-        yield f"{pad(module['name'], 26)}  {pad(module['kind'], 11)}  {module['count']:>4} × {size}", "text"
+    for module in sorted(modules, key=lambda m: m["kind"] not in ("linear", "convolution")):
+        size = f"{module['inputs']} → {module['outputs']}" if module.get("inputs") else module["kind"]
+        yield f"{pad(module['name'], 26)}  {module['count']:>3} × {size}", "text"
 
 
 def memory(scene: Scene) -> Iterator[Line]:
