@@ -11,7 +11,7 @@ from ftui.data.headers import HeaderError, main_dtype, read_config, read_paramet
 from ftui.data.labels import model_labels
 from ftui.data.modules import module_rows, modules_of, new_modules, saved_rows, suggested_targets
 from ftui.data.template import TEMPLATE_FILE
-from ftui.data.trainable import trainable
+from ftui.data.trainable import must_save, trainable
 from ftui.plan.schema import Method, Model
 
 Facts = dict[str, Any]
@@ -31,6 +31,7 @@ EMPTY: Facts = {
     "saved": [],
     "new_head": None,
     "new_modules": [],
+    "must_save": [],
     "fits_task": None,
 }
 """What is said of a base that is not there."""
@@ -46,9 +47,9 @@ def locate(model: Model, campaign: Path) -> tuple[Path | None, How | None, str |
 
 
 def base_facts(
-    folder: Path, how: How | None, task: str, labels: int | None, method: Method
+    folder: Path, how: How | None, task: str, labels: int | None, method: Method | None
 ) -> tuple[Facts, Facts | None]:
-    """The base in `folder` for `task` with so many categories (None: not known yet), and what `method` trains of it.
+    """The base in `folder` for `task` with so many categories (None: not known yet), and what `method` trains of it, if there is one.
 
     Whatever cannot be read is the `problem`; the rest is there all the same.
     """
@@ -77,8 +78,11 @@ def base_facts(
     facts["suggested_targets"] = suggested_targets([m for m in modules if m.name != built.output])
     facts["saved"] = saved_rows(built)
     facts["new_modules"] = new_modules(built)
+    facts["must_save"] = must_save(built, task)
     facts["new_head"] = facts["new_modules"][-1] if facts["new_modules"] else None
     facts["labels"] = (model_labels(folder) or None) if _has_head(built.output, parameters) else None
+    if method is None:
+        return facts, None
     channels = config.get("num_channels", 3)
     return facts, trainable(built, method, task, channels if isinstance(channels, int) else 3)
 

@@ -15,6 +15,8 @@ MOST = 200
 """Names that are listed; with more, a person writes a path."""
 
 _DEEPEST = 6
+_FOLDERS = 2_000
+"""Folders that are looked into: a campaign may lie beside anything."""
 _LOOKED_AT = 50
 """Entries of a folder after which it holds no pictures, or does."""
 
@@ -37,7 +39,7 @@ def _below(folder: Path, files: CampaignFiles, depth: int, seen: set[Path]) -> I
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except (OSError, RuntimeError):  # no permission, or a loop of links
         return
-    if real in seen:
+    if real in seen or len(seen) >= _FOLDERS:
         return
     seen.add(real)
     own = {files.runs, files.gates("").root, files.exports, files.report, files.requests}

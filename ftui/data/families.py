@@ -125,6 +125,23 @@ FAMILIES: dict[str, Family] = {
     "efficientnet": _sees("efficientnet", Layer("classifier", "hidden_dim")),
 }
 
+PARTS = frozenset(
+    {
+        "embeddings",
+        "embeddings_project",
+        "embed_tokens",
+        "wte",
+        "wpe",
+        "encoder",
+        "transformer",
+        "layers",
+        "h",
+        "pooler",
+    }
+    | {"norm", "final_norm", "layernorm", "ln_f"}
+)
+"""What the bases listed above consist of. A file with other parts at the top is not what its configuration says."""
+
 
 @dataclass(frozen=True)
 class Built:
@@ -142,6 +159,8 @@ class Built:
     """Whether the base has a trained head for as many labels."""
     transposed: bool = False
     """GPT-2 keeps the weights of its layers as [inputs, outputs]."""
+    unsized: list[str] = field(default_factory=list)
+    """Layers whose size is not known yet, and which `parameters` does not hold."""
     unsure: list[str] = field(default_factory=list)
     """Why names or sizes may be others in the model that is trained; empty where they are known."""
 
@@ -149,7 +168,7 @@ class Built:
     def modules(self) -> list[str]:
         """Every module with parameters in it, shared ones included, in the order of the parameters."""
         found: dict[str, None] = {}
-        for name in (*self.parameters, *(f"{layer}.weight" for layer in self.shared)):
+        for name in (*self.parameters, *(f"{layer}.weight" for layer in (*self.shared, *self.unsized))):
             steps = name.split(".")[:-1]
             for end in range(1, len(steps) + 1):
                 found.setdefault(".".join(steps[:end]))
@@ -188,7 +207,7 @@ def build(task: str, config: dict[str, Any], base: dict[str, Tensor], labels: in
     if task in ("generation", "extraction"):
         return _writing(family, config, inside, around, unsure)
     parameters = {n: shape for n, shape in inside.items() if not n.startswith(tuple(f"{d}." for d in family.drops))}
-    new: list[str] = []
+    new, unsized = list[str](), list[str]()
     if labels is None:
         unsure.append("how many categories there are is not known yet, so the layer that names them is not counted")
     for layer in family.head:
@@ -196,14 +215,16 @@ def build(task: str, config: dict[str, Any], base: dict[str, Tensor], labels: in
         if shapes is None:
             if layer.outputs != LABELS:
                 unsure.append(f"config.json does not say how large {layer.name} is; it is not counted")
+            unsized.append(layer.name)
+            new += [] if f"{layer.name}.weight" in around else [f"{layer.name}.weight"]
             continue
         for name, shape in shapes.items():
             stored = parameters.get(name, around.get(name))
             parameters[name] = shape
             new += [name] if stored != shape else []
     output = family.head[-1].name
-    kept = f"{output}.weight" in around and f"{output}.weight" not in new
-    return Built(parameters, new, {}, output, kept, kind == "gpt2", unsure)
+    kept = f"{output}.weight" in around and output not in unsized and f"{output}.weight" not in new
+    return Built(parameters, new, {}, output, kept, kind == "gpt2", unsized, unsure)
 
 
 def _called(family: Family, name: str) -> str:
@@ -233,7 +254,7 @@ def _writing(
         new += [output] if around.get(output) != inside[embeddings] else []
         if (bias := f"{family.writes}.bias") in around:
             parameters[bias] = around[bias]
-    return Built(parameters, new, shared, family.writes, False, family.prefix == "transformer", unsure)
+    return Built(parameters, new, shared, family.writes, False, family.prefix == "transformer", unsure=unsure)
 
 
 def _shapes(layer: Layer, config: dict[str, Any], labels: int | None) -> dict[str, tuple[int, ...]] | None:
@@ -259,6 +280,9 @@ def _doubts(config: dict[str, Any], inside: dict[str, tuple[int, ...]]) -> list[
     doubts = []
     if "quantization_config" in config:
         doubts.append("the base is stored in a packed form, whose sizes are not those of the model")
+    strange = sorted({name.split(".")[1] for name in inside} - PARTS)
+    if strange:
+        doubts.append(f"the files hold {', '.join(strange[:5])}, which such models do not have")
     wanted = next((config[name] for name in ("num_hidden_layers", "n_layer", "n_layers") if name in config), None)
     numbers = {
         int(found[1]) for name in inside if (found := re.search(r"\.(?:layers?|h|albert_layer_groups)\.(\d+)\.", name))

@@ -94,7 +94,7 @@ def scout(files: CampaignFiles) -> Document:
     if folder is None:
         document["base"]["problem"] = missing
         return document
-    part("base", lambda: _base(draft.plan, folder, how, report))
+    part("base", lambda: _base(draft, folder, how, report))
     if "base" in document["problems"]:
         document["base"]["problem"] = document["problems"]["base"]
     if report is not None:
@@ -190,9 +190,12 @@ def _train_files(plan: Plan, files: CampaignFiles) -> list[tuple[Path, str]]:
     return [(source.path, source.name) for source in sources if source.split == "train"]
 
 
-def _base(plan: Plan, folder: Path, how: How | None, report: DataReport | None) -> Document:
+def _base(draft: Provisional, folder: Path, how: How | None, report: DataReport | None) -> Document:
+    plan = draft.plan
+    # A method of which a part stands in is nobody's.
+    method = None if draft.stands_in("method") else plan.method
     named = plan.data.labels if plan.data.labels is not None else report.labels if report is not None else []
-    facts, trained = base_facts(folder, how, plan.hypothesis.task, len(named) or None, plan.method)
+    facts, trained = base_facts(folder, how, plan.hypothesis.task, len(named) or None, method)
     return {"base": facts, "trainable": trained}
 
 

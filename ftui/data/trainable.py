@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ftui.data.families import Built
-from ftui.data.modules import ADAPTABLE, Module, modules_of, size_of
+from ftui.data.modules import ADAPTABLE, Module, modules_of, new_modules, size_of
 from ftui.plan.names import matches
 from ftui.plan.schema import ALL_LINEAR, Method
+
+_HEADS = ("classifier", "score")
+"""Modules that peft trains whole by itself where it knows that the task sorts texts."""
 
 
 @dataclass
@@ -48,6 +51,12 @@ def trainable(built: Built, method: Method, task: str, channels: int = 3) -> dic
     }
 
 
+def must_save(built: Built, task: str) -> list[str]:
+    """The names that `method.save_modules` has to hold beside an adapter: what is new, and what peft trains in any case."""
+    also = [name.rsplit(".", 1)[-1] for name in built.modules if name.endswith(_HEADS)]
+    return list(dict.fromkeys([*new_modules(built), *(also if task == "text-classification" else ())]))
+
+
 def _count_adapter(built: Built, method: Method, task: str, channels: int, counted: _Counted) -> None:
     modules = modules_of(built)
     whole = _saved_whole(built, method, task, counted)
@@ -80,7 +89,7 @@ def _targets(built: Built, modules: list[Module], method: Method, counted: _Coun
             continue
         found = {module.name: module for module in free if matches(module.name, target)}
         chosen |= found
-        if not found:
+        if not found and not any(matches(layer, target) for layer in built.unsized):
             meant = [name for name in built.modules if matches(name, target)]
             kinds = {module.name: module.kind for module in modules}
             if any(kinds.get(name) in ADAPTABLE for name in meant):
@@ -111,8 +120,7 @@ def _saved_whole(built: Built, method: Method, task: str, counted: _Counted) -> 
                 f"method.save_modules: {saved!r} shares its weights ({parted[0]} with {built.shared[parted[0]]}), and saving it "
                 'whole would part them; name it in method.targets, or choose kind = "full"'
             )
-    # peft adds these by itself where it knows that the task sorts texts.
-    also = ("classifier", "score") if task == "text-classification" else ()
+    also = _HEADS if task == "text-classification" else ()
     whole = [name for name in names if name.endswith((*method.save_modules, *also))]
     unnamed = {name.rsplit(".", 1)[-1] for name in whole if not _named(name, method)}
     holders = {name.rpartition(".")[0] for name in built.new}

@@ -11,6 +11,9 @@ same models serve the command line, the app, the supervisor and the training pro
     variants.py  what a variant changes, and the plan that results
     budget.py    hours by phase, what fits, what must be reserved
     rental.py    the rental laid out in time: hours for its length, its stretches, and a bar of them
+    durations.py how long a run takes, from what its operations cost
+    predicted.py what operations cost on a device that nobody has measured, with what is assumed
+    cuts.py      what could be cut so that all runs fit, and what that does to the experiment
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints

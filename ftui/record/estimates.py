@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ftui.plan.budget import Spread, run_duration
-from ftui.plan.schema import Plan, Training
+from ftui.plan.budget import Spread
+from ftui.plan.durations import RunCosts, plan_durations
+from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, own_batches
 from ftui.plan.variants import BASE, CONTROL, variant_plan
 from ftui.record.rows import GateRow
@@ -14,8 +16,8 @@ WIDER = 1.25
 """How much longer than measured an operation may take when it was measured once and its spread is unknown."""
 
 
-def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:
-    """Duration of one run of each variant, {} while the gates that measure it have not passed.
+def run_costs(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dict[str, RunCosts]:
+    """What each operation of each variant's runs takes, {} while the gates that measure it have not passed.
 
     Rows are those of the control's pilot; a variant with another batch shape is scaled by its examples per update.
     """
@@ -25,27 +27,24 @@ def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dic
     steady, evaluation = passed["steady update"].facts, passed["evaluation"].facts
     if "seconds_per_update" not in steady:
         return {}
-    update = Spread(steady["seconds_per_update"], steady["seconds_low"], steady["seconds_high"])
-    validation = _once(evaluation["seconds_whole_split"])
     written = passed["checkpoint"]
-    checkpoint = _once(written.facts.get("seconds", written.seconds))  # older rows measure nothing else
-    start = _once(passed["load"].facts["start_seconds"])  # interpreter and imports included
+    control = RunCosts(
+        update=Spread(steady["seconds_per_update"], steady["seconds_low"], steady["seconds_high"]),
+        validation=_once(evaluation["seconds_whole_split"]),
+        checkpoint=_once(written.facts.get("seconds", written.seconds)),  # older rows measure nothing else
+        start=_once(passed["load"].facts["start_seconds"]),  # interpreter and imports included
+    )
     measured = own_batches(plan, data).examples_per_update
-    durations = {}
+    costs = {}
     for variant in (BASE, CONTROL, *(v.id for v in plan.variants)):
-        own = variant_plan(plan, variant)
-        arithmetic = own_batches(own, data)
-        updates = 0 if variant == BASE else arithmetic.updates
-        durations[variant] = run_duration(
-            updates=updates,
-            validations=max(1, -(-updates // own.training.validate_every)),
-            checkpoints=_checkpoints(updates, own.training),
-            update=update.times(arithmetic.examples_per_update / measured),
-            validation=validation,
-            checkpoint=checkpoint,
-            start=start,
-        )
-    return durations
+        examples = own_batches(variant_plan(plan, variant), data).examples_per_update
+        costs[variant] = replace(control, update=control.update.times(examples / measured))
+    return costs
+
+
+def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:
+    """Duration of one run of each variant by `run_costs`, {} while nothing measures it."""
+    return plan_durations(plan, data, run_costs(plan, data, rows))
 
 
 def closing_durations(data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:
@@ -61,12 +60,6 @@ def closing_durations(data: DataVersion, rows: Sequence[GateRow]) -> dict[str, S
         "evaluation": start + _once(per_example * data.test_examples),
         "export": start + start + artefact,
     }
-
-
-def _checkpoints(updates: int, training: Training) -> int:
-    """At most so many: at the plan's interval, at the end, and after each validation, for it may be the best so far."""
-    at = {*range(0, updates, training.checkpoint_every), *range(0, updates, training.validate_every), updates}
-    return max(1, len(at - {0}))
 
 
 def _once(seconds: float) -> Spread:

@@ -303,6 +303,13 @@ def test_a_trained_head_has_its_labels(tmp_path: Path) -> None:
     )
 
 
+def test_a_method_that_is_not_written_yet_trains_nothing_and_the_base_is_told(tmp_path: Path, model: Path) -> None:
+    files = draft(tmp_path / "c", model={"base": str(model)})
+    found = scout(files)
+    assert found["trainable"] is None and found["base"]["problem"] is None
+    assert found["base"]["suggested_targets"] == ["query", "value"] and found["base"]["must_save"] == ["classifier"]
+
+
 def test_a_method_that_names_nothing_is_told_with_what_exists(tmp_path: Path, model: Path) -> None:
     found = scout(tiny_campaign(tmp_path / "c", model, method__targets=["q_proj"]))
     assert (

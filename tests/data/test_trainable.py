@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ftui.data.families import FAMILIES, Built, build, misfit
-from ftui.data.headers import HeaderError, read_config, read_parameters
+from ftui.data.headers import HeaderError, main_dtype, read_config, read_parameters
 from ftui.data.modules import module_rows, modules_of, new_modules, saved_rows, suggested_targets
-from ftui.data.trainable import trainable
+from ftui.data.trainable import must_save, trainable
 from ftui.plan.schema import Method
 
 LABELS = 5
@@ -238,6 +238,15 @@ def test_every_family_that_writes_is_built_as_transformers_builds_it(
     agree(folder, task, lora("all-linear", save=save))
     agree(folder, task, lora(*suggested_targets(modules_of(built)), save=save, use_dora=True))
     agree(folder, task, method(kind="full", frozen=["lm_head"]))
+    embeddings = FAMILIES[family].embeddings.rsplit(".", 1)[-1]
+    for name in ("lm_head", embeddings):
+        if name not in save:
+            agree(folder, task, lora(name, save=save))
+    if built.shared:
+        said = trainable(built, lora("all-linear", save=(embeddings,)), task)
+        assert "shares its weights" in said["problem"]
+    else:
+        agree(folder, task, lora("all-linear", save=("lm_head", embeddings)))
 
 
 @pytest.mark.parametrize("family", [name for name, about in FAMILIES.items() if about.job == "sees"])
@@ -266,11 +275,64 @@ def test_a_trained_head_for_as_many_labels_is_kept(tiny: Callable[..., Path], tm
     assert not told(tmp_path, "image-classification", LABELS + 1).kept_head
 
 
-def test_a_head_of_two_trainings_is_left_behind(tiny: Callable[..., Path]) -> None:
-    """A BERT as it was published has heads for words and sentences, which a classifier has not."""
-    folder = tiny("bert", "AutoModelForPreTraining")
-    assert {"cls.predictions.bias"} <= set(read_parameters([folder / "model.safetensors"]))
-    agree(folder, "text-classification", method(kind="full"))
+@pytest.mark.parametrize(
+    ("family", "auto"),
+    [
+        ("bert", "AutoModelForPreTraining"),
+        *(
+            (name, "AutoModelForMaskedLM")
+            for name in ("bert", "roberta", "distilbert", "electra", "mpnet", "albert", "modernbert")
+        ),
+        *((name, "AutoModelForCausalLM") for name in ("llama", "gpt2", "gemma")),
+    ],
+)
+def test_heads_of_another_task_are_left_behind(family: str, auto: str, tiny: Callable[..., Path]) -> None:
+    """Bases as they are published have heads for words and sentences, which a classifier has not."""
+    task, folder = "text-classification", tiny(family, auto)
+    built = told(folder, task)
+    model, new = loaded(folder, task)
+    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == built.parameters
+    assert set(built.new) == set(new)
+    agree(folder, task, method(kind="full"))
+    agree(folder, task, lora("all-linear", save=tuple(must_save(built, task))))
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "llama"])
+def test_a_trained_head_must_be_named_where_peft_trains_it_anyway(
+    family: str, tiny: Callable[..., Path], tmp_path: Path
+) -> None:
+    from ftui.train.targets import ModelError
+
+    task, labels = "text-classification", 2
+    folder = tiny(family, "AutoModelForSequenceClassification")
+    built = told(folder, task, labels)
+    assert built.kept_head and not built.new
+    save = must_save(built, task)
+    agree(folder, task, lora("all-linear", save=tuple(save)), labels)
+    for left in save:
+        chosen = lora("all-linear", save=tuple(name for name in save if name != left))
+        assert repr(left) in trainable(built, chosen, task)["problem"]
+        with pytest.raises((ModelError, TypeError)):  # the second is peft's own
+            counted(folder, task, chosen, labels)
+
+
+def test_old_names_and_buffers_are_read_as_transformers_reads_them(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    shapes = {
+        "embeddings.LayerNorm.gamma": (4,), "embeddings.LayerNorm.beta": (4,), "embeddings.position_ids": (1, 8),
+        "bn.running_mean": (4,), "bn.num_batches_tracked": (1,), "h.0.attn.bias": (1, 1, 8, 8), "h.0.attn.masked_bias": (1,),
+        "h.0.attn.c_attn.bias": (12,), "layers.0.rotary_emb.inv_freq": (2,),
+    }  # fmt: skip
+    save_file(
+        {name: torch.zeros(shape, dtype=torch.bfloat16) for name, shape in shapes.items()}, tmp_path / "a.safetensors"
+    )
+    found = read_parameters([tmp_path / "a.safetensors"])
+    assert {name: tensor.shape for name, tensor in found.items()} == {
+        "embeddings.LayerNorm.weight": (4,), "embeddings.LayerNorm.bias": (4,), "h.0.attn.c_attn.bias": (12,),
+    }  # fmt: skip
+    assert main_dtype(found.values()) == "bf16"
 
 
 # What cannot be known
@@ -280,11 +342,19 @@ def test_what_cannot_be_known_is_not_called_exact(minilm: Path, tmp_path: Path) 
     from tests.builders.pictures import tiny_net
 
     full = method(kind="full")
-    assert not trainable(told(minilm, "text-classification", None), full, "text-classification")["exact"]
+    unlabelled = told(minilm, "text-classification", None)
+    for chosen in (full, lora("query", save=("classifier",)), lora("query", "classifier")):
+        said = trainable(unlabelled, chosen, "text-classification")
+        assert "problem" in said or (not said["exact"] and "how many categories" in said["note"])
+        assert ("problem" in said) == (chosen.has_adapter and not chosen.save_modules)
     config, base = read_config(minilm), read_parameters([minilm / "model.safetensors"])
     for wrong in ({"model_type": "unheard-of"}, {"num_hidden_layers": 12}, {"quantization_config": {}}):
         said = trainable(build("text-classification", config | wrong, base, 11), full, "text-classification")
         assert not said["exact"] and said["note"]
+    strange = build(
+        "text-classification", config, {f"0.auto_model.{name}": tensor for name, tensor in base.items()}, 11
+    )
+    assert not trainable(strange, full, "text-classification")["exact"]
     grouped = lora("depthwise_conv", save=("classifier",))
     said = trainable(told(tiny_net(tmp_path), "image-classification"), grouped, "image-classification")
     assert not said["exact"] and "groups" in said["note"]
