@@ -54,10 +54,10 @@ class FtuiScreen(Screen[None]):
 
         self.app.push_screen(note_entry(self.campaign_files))
 
-    def action_leave(self) -> None:
+    async def action_leave(self) -> None:
         self.app.exit()
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """Leave this screen; the first one stays."""
         if len(self.app.screen_stack) > 2:
             self.dismiss()

@@ -16,11 +16,11 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
+from ftui.record.text import safe
 from ftui.ui import keys
 from ftui.ui.theme import STYLES
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import cut, pad
-
 
 SHORT = 40
 """Characters of an answer that one would sooner type anew than correct."""
@@ -37,7 +37,7 @@ class Offer:
 
 
 class AnswerArea(TextArea):
-    """Text that wraps. Enter gives the answer, or, where there are lines, begins the next one."""
+    """Text that wraps. Enter gives the answer; where there are lines, it begins the next one, and on an empty line gives the answer."""
 
     class Done(Message):
         """The answer is given."""
@@ -47,12 +47,20 @@ class AnswerArea(TextArea):
         self.lines = lines
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("f2", "ctrl+d") or (event.key == "enter" and not self.lines):
+        # Acts here, in its turn: a binding would be carried out beside the letters typed before and after.
+        empty = not self.document.get_line(self.cursor_location[0]).strip()
+        if event.key == "f2" or (event.key == "enter" and (not self.lines or empty)):
             event.stop()
             event.prevent_default()
             self.post_message(self.Done())
             return
         await super()._on_key(event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Control characters of what is pasted are shown, never sent to the terminal."""
+        event.prevent_default()
+        event.stop()
+        self.insert(("\n" if self.lines else " ").join(safe(line, 20_000) for line in event.text.splitlines()))
 
 
 class TextEditor(ModalScreen[str | None]):
@@ -67,7 +75,9 @@ class TextEditor(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             box.border_title = self._title
-            box.border_subtitle = "one per line  F2 done  Esc cancel" if self._lines else "Enter done  Esc cancel"
+            box.border_subtitle = (
+                "one per line, an empty one ends  F2 done  Esc cancel" if self._lines else "Enter done  Esc cancel"
+            )
             yield Static(Text(self._why, STYLES["muted"]))
             area = AnswerArea(self._value, lines=self._lines)
             area.styles.height = 8 if self._lines else 4

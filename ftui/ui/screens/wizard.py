@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
-from rich.text import Text
 
 from ftui.plan.draft import MISSING, Draft
 from ftui.plan.starting import settled
-from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
-from ftui.record.state import fold
 from ftui.ui import keys
-from ftui.ui.screens.base import FtuiScreen
-from ftui.ui.screens.edit import ChoiceEditor, Offer, TextEditor
+from ftui.ui.screens.edit import ChoiceEditor, TextEditor
 from ftui.ui.theme import STYLES
 from ftui.ui.widgets.follows import FollowsPanel
 from ftui.ui.widgets.form import FormPanel
@@ -31,12 +26,12 @@ from ftui.ui.widgets.steps import StepsPanel
 from ftui.ui.wizard import asking
 from ftui.ui.wizard.answers import answered, meaning, shown
 from ftui.ui.wizard.consequences import what_follows
+from ftui.ui.wizard.dialogs import ask_for_device, ask_to_launch
 from ftui.ui.wizard.items import ask_for_grid, ask_for_guardrail, ask_for_variant
+from ftui.ui.wizard.knowing import KnowingScreen
 from ftui.ui.wizard.offers import offers
 from ftui.ui.wizard.pages import form_rows, step_states
-from ftui.ui.wizard.questions import STEPS, Question, Step, questions
-from ftui.ui.wizard.saving import Saver
-from ftui.ui.wizard.scene import Scene
+from ftui.ui.wizard.questions import STEPS, Question, questions
 
 WIDE = 110
 """Cells from which form and consequences stand side by side."""
@@ -44,22 +39,14 @@ WIDE = 110
 WIDEST = 150
 """Cells from which every title is written out."""
 
-LOOK_AFTER_SECONDS = 0.3
-"""Quiet time before data and model are looked at again: answers often come in twos."""
-
-DESCRIBED = ("rental", "variants", "review")
-"""Steps that show what the whole plan comes to."""
-
 NOTHING = {
     "guardrails": "No guardrail yet. a adds one: what must not get worse while the metric gets better?",
     "variants": "No variant yet. a adds one, g a grid of several. Without variants, the control alone is compared with the base.",
     "inspect": "Nothing can be seen yet: name the training files and their columns in step 3.",
 }
 
-_LOOKED_AT = ("data", "model", "method", "evaluation")
 
-
-class WizardScreen(FtuiScreen):
+class WizardScreen(KnowingScreen):
     """One step at a time: its form, and what follows from it."""
 
     KEYS = keys.WIZARD
@@ -67,22 +54,12 @@ class WizardScreen(FtuiScreen):
     name_for_help = "Plan"
 
     def __init__(self, files: CampaignFiles, at: int = 0) -> None:
-        super().__init__()
-        self.files = files
-        self.at = at
-        self.scene = Scene(Draft("", str(files.plan)))
+        super().__init__(files, at)
         self.opened: int | None = None
         """Item of a list whose questions are shown."""
-        self.saver = Saver(files.plan, self._saved, self._conflict)
         self._before: list[Draft] = []
-        self._looked_at = ""
-        self._described_for: tuple[str, str] | None = None
         self._launch_problem = ""
         self._state = ""
-
-    @property
-    def step(self) -> Step:
-        return STEPS[self.at]
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
@@ -108,86 +85,9 @@ class WizardScreen(FtuiScreen):
         self.set_class(self.size.width >= WIDE, "-wide")
         self.set_class(self.size.width >= WIDEST, "-widest")
 
-    # Reading.
-
-    @work(exclusive=True, group="read")
-    async def read(self) -> None:
-        """Read the plan and what was launched, then look at data and model."""
-        try:
-            text = await asyncio.to_thread(self.saver.read)
-            launched = await asyncio.to_thread(lambda: fold(read_journal(self.files.journal)).launched_at is not None)
-        except (OSError, UnicodeDecodeError) as problem:
-            self.notify(f"{self.files.plan} cannot be read: {problem}", severity="error", markup=False)
-            return
-        draft = Draft(text, str(self.files.plan))
-        self.scene = replace(self.scene, draft=draft, launched=launched)
-        self._looked_at, self._described_for = "", None
-        if not draft.is_toml:
-            self.notify(
-                f"{draft.problems[0]}. Correct it in an editor; R reads it again.", severity="error", markup=False
-            )
-        self._show()
-        self.look()
-
-    @work(exclusive=True, group="gpus")
-    async def find_gpus(self) -> None:
-        from ftui.machine.nvidia import gpus
-
-        self.scene = replace(self.scene, gpus=await asyncio.to_thread(gpus))
-        self._show()
-
-    @work(exclusive=True, group="look")
-    async def look(self) -> None:
-        """Look at data and base model, in a process of its own, where anything they follow from has changed."""
-        content = self.scene.draft.content
-        wanted = json.dumps(
-            [{name: content.get(name) for name in _LOOKED_AT}, content.get("hypothesis", {}).get("task"),
-             {k: v for k, v in content.get("training", {}).items() if k in ("max_length", "truncation", "hold")}],
-            default=str, sort_keys=True,
-        )  # fmt: skip
-        if wanted == self._looked_at:
-            self.describe()
-            return
-        self.scene = replace(self.scene, looking=True)
-        self._show()
-        await asyncio.sleep(LOOK_AFTER_SECONDS)
-        await self.saver.settled()
-        facts, problem = None, ""
-        try:
-            facts = await asking.scout(self.files.root)
-            problem = facts.get("problem") or ""
-        except asking.AskError as error:
-            problem = str(error)
-        self._looked_at = wanted
-        self.scene = replace(self.scene, facts=facts, facts_problem=problem, looking=False)
-        self._show()
-        self.describe()
-
-    @work(exclusive=True, group="describe")
-    async def describe(self) -> None:
-        """Have `ftui plan` work the whole plan out where a step shows it and something has changed."""
-        scene = self.scene
-        if scene.draft.plan is None or not (self.step.key in DESCRIBED or scene.device):
-            return
-        wanted = (scene.draft.text, scene.device)
-        if wanted == self._described_for:
-            return
-        self.scene = replace(scene, describing=True, described_problem="")
-        self._show()
-        await asyncio.sleep(LOOK_AFTER_SECONDS)
-        await self.saver.settled()
-        described, problem = None, ""
-        try:
-            described = await asking.describe(self.files.root, scene.device or None)
-        except asking.AskError as error:
-            problem = str(error)
-        self._described_for = wanted
-        self.scene = replace(self.scene, described=described, described_problem=problem, describing=False)
-        self._show()
-
     # Showing.
 
-    def _show(self, at: tuple[str, int | None] | None = None) -> None:
+    def show_scene(self, at: tuple[str, int | None] | None = None) -> None:
         if not self.is_mounted:
             return
         step, scene = self.step, self.scene
@@ -261,7 +161,7 @@ class WizardScreen(FtuiScreen):
                 follows.focus()
             elif not form.has_focus and not self.query_one(StepsPanel).has_focus:
                 form.focus()
-            self._show()
+            self.show_scene()
             self.describe()
 
     def action_next_panel(self, by: int) -> None:
@@ -285,7 +185,7 @@ class WizardScreen(FtuiScreen):
         self.saver.save(draft.text)
         for sentence in told:
             self.notify(f"{sentence[:1].upper()}{sentence[1:]}.", markup=False)
-        self._show(at)
+        self.show_scene(at)
         self.look()
 
     def action_answer(self) -> None:
@@ -297,7 +197,7 @@ class WizardScreen(FtuiScreen):
             self.answer(question, self._item())
         elif (item := self._item()) is not None:
             self.opened = None if self.opened == item else item
-            self._show((self.step.items, item))
+            self.show_scene((self.step.items, item))
 
     @work(exclusive=True, group="answer")
     async def answer(self, question: Question, item: int | None) -> None:
@@ -343,7 +243,7 @@ class WizardScreen(FtuiScreen):
         draft = self._before.pop()
         self.scene = replace(self.scene, draft=draft)
         self.saver.save(draft.text)
-        self._show()
+        self.show_scene()
         self.look()
 
     # Lists of tables.
@@ -415,36 +315,12 @@ class WizardScreen(FtuiScreen):
 
     @work(exclusive=True, group="answer")
     async def action_predict(self) -> None:
-        from ftui.machine.devices import CATALOGUE, GIB, UnknownDevice, find_device
-
-        found = [gpu.name for gpu in self.scene.gpus.gpus] if self.scene.gpus else []
-        why = "Memory and time of one step are worked out without the device, and a margin is named."
-        known = [Offer(name, f"{device.memory / GIB:.0f} GiB") for name, device in CATALOGUE.items()]
-        text = await self.app.push_screen_wait(
-            ChoiceEditor(
-                "Predict for which device?",
-                why,
-                [*(Offer(n, "found here") for n in dict.fromkeys(found)), *known],
-                self.scene.device,
-                open_ended=True,
-            )
-        )
-        if text == ChoiceEditor.TYPED:
-
-            def check(words: str) -> str | None:
-                try:
-                    find_device(words)
-                except UnknownDevice as problem:
-                    return str(problem)
-                return None
-
-            text = await self.app.push_screen_wait(TextEditor("Device or size", "l4, h100, 24GB, …", "", check=check))
-        if text:
-            self.scene = replace(self.scene, device=text.strip())
-            self._described_for = None
+        device = await ask_for_device(self.app, self.scene)
+        if device:
+            self.scene = replace(self.scene, device=device)
             if self.scene.draft.plan is None:
                 self.notify("Predicted as soon as the plan has no problems.", markup=False)
-            self._show()
+            self.show_scene()
             self.describe()
 
     def action_reload(self) -> None:
@@ -463,27 +339,13 @@ class WizardScreen(FtuiScreen):
     @work(exclusive=True, group="answer")
     async def launch(self) -> None:
         """Launch through `ftui run`, which refuses what cannot start in the words of the command line."""
-        offered = [
-            Offer("launch", "the gates first, then the queue; the terminal may close"),
-            Offer("not yet"),
-        ]
-        why = "The plan is frozen: hypothesis, baseline, stop rules. What changes after runs have begun is an amendment with a reason."
-        if (
-            await self.app.push_screen_wait(ChoiceEditor(f"Launch {self.files.name}?", why, offered, "launch"))
-            != "launch"
-        ):
+        answer = await ask_to_launch(self.app, self.files.name, launched=self.scene.launched)
+        if answer is None:
             return
         await self.saver.settled()
-        because = None
-        if self.scene.launched:
-            because = await self.app.push_screen_wait(
-                TextEditor("Why was the plan changed?", "The report shows it beside what was changed.", "")
-            )
-            if because is None:
-                return
         self._state = "launching"
         self._status()
-        worked, said = await asking.launch(self.files.root, because.strip() if because else None)
+        worked, said = await asking.launch(self.files.root, answer or None)
         self._state = ""
         if worked:
             from ftui.ui.screens.monitor import MonitorScreen
@@ -491,11 +353,11 @@ class WizardScreen(FtuiScreen):
             self.app.switch_screen(MonitorScreen(self.files))
             return
         self._launch_problem = said
-        self._show()
+        self.show_scene()
 
     # Saving and leaving.
 
-    def _saved(self, problem: str) -> None:
+    def saved(self, problem: str) -> None:
         self._state = "" if not problem else "NOT saved"
         if problem:
             self.notify(
@@ -504,7 +366,7 @@ class WizardScreen(FtuiScreen):
         if self.is_mounted:
             self._status()
 
-    def _conflict(self) -> None:
+    def changed_outside(self) -> None:
         self.notify(
             f"{self.files.plan} was changed outside the wizard, so the last answer was not saved. What the file says now is shown.",
             severity="warning",
@@ -515,8 +377,8 @@ class WizardScreen(FtuiScreen):
 
     async def action_back(self) -> None:
         await self.saver.settled()
-        super().action_back()
+        await super().action_back()
 
     async def action_leave(self) -> None:
         await self.saver.settled()
-        super().action_leave()
+        await super().action_leave()

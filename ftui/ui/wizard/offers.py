@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ftui.plan.fields import all_fields
 from ftui.plan.schema import EACH_CATEGORY, SLICE_METRICS, WHOLE, WHOLE_METRICS
 from ftui.plan.variants import CHANGEABLE
-from ftui.plan.fields import all_fields
 from ftui.ui.screens.edit import Offer
 from ftui.ui.wizard.answers import in_a_line, meaning, shown
 from ftui.ui.wizard.questions import Question, task, value_of

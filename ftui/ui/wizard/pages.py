@@ -54,8 +54,9 @@ def _belongs(problem: str, field: str) -> bool:
 def _head(step: Step, index: int, item: dict[str, object]) -> tuple[str, str]:
     """Title and summary of an item."""
     if step.items == "guardrails":
-        summary = f"{item.get('metric', '…')}, {item.get('slice', 'whole')}, at most {item.get('tolerance', '…')} worse than the {item.get('reference', 'control')}"
-        return safe(f"{index + 1} {item.get('name', '…')}"), safe(summary)
+        where, tolerance = item.get("slice", "whole"), item.get("tolerance", "…")
+        worse = f"at most {tolerance} worse than the {item.get('reference', 'control')}"
+        return safe(f"{index + 1} {item.get('name', '…')}"), safe(f"{item.get('metric', '…')}, {where}, {worse}")
     priority = f"  priority {item['priority']}" if item.get("priority") else ""
     return safe(f"{index + 1} {item.get('id', '…')}"), safe(in_a_line(item.get("change", {}), "change") + priority)
 
@@ -83,17 +84,8 @@ def _facts(scene: Scene) -> list[FormRow]:
     if scene.facts is None or scene.sizes is None:
         return []
     rows = [(name, f"{count:,} examples") for name, count in scene.sizes.items()]
-    categories = scene.categories
-    if categories:
-        smallest = min(categories, key=lambda label: categories[label].get("train", 0))
-        largest = max(categories, key=lambda label: categories[label].get("train", 0))
-        what = "fields" if value_of(scene.draft, "hypothesis.task") == "extraction" else "categories"
-        rows.append(
-            (
-                what,
-                f"{len(categories)}, from {categories[smallest].get('train', 0):,} ({smallest}) to {categories[largest].get('train', 0):,} ({largest}) in train",
-            )
-        )
+    if scene.categories:
+        rows.append(_spread(scene))
     if told := scene.facts.get("lengths"):
         rows.append(("longest example", f"{told['longest']:,} tokens"))
         rows.append(("longer than the limit", f"{told['over']:,} of {told['rows']:,} looked at"))
@@ -106,6 +98,15 @@ def _facts(scene: Scene) -> list[FormRow]:
         ("findings", ", ".join(f"{n} {kind}{'s' if n != 1 else ''}" for kind, n in counts.items() if n) or "none")
     )
     return [FormRow(("inspect", index), asks, safe(value)) for index, (asks, value) in enumerate(rows)]
+
+
+def _spread(scene: Scene) -> tuple[str, str]:
+    """How many categories or fields there are, and how many examples the smallest and the largest have to learn from."""
+    trained = {label: counts.get("train", 0) for label, counts in scene.categories.items()}
+    smallest, largest = (end(trained, key=lambda label: trained[label]) for end in (min, max))
+    what = "fields" if value_of(scene.draft, "hypothesis.task") == "extraction" else "categories"
+    ends = f"from {trained[smallest]:,} ({smallest}) to {trained[largest]:,} ({largest}) in train"
+    return what, f"{len(trained)}, {ends}"
 
 
 def step_states(scene: Scene) -> list[StepState]:

@@ -1,0 +1,44 @@
+"""Questions of the wizard that are about no field: which device to predict for, and whether to launch."""
+
+from __future__ import annotations
+
+from textual.app import App
+
+from ftui.machine.devices import CATALOGUE, GIB, UnknownDevice, find_device
+from ftui.ui.screens.edit import ChoiceEditor, Offer, TextEditor
+from ftui.ui.wizard.scene import Scene
+
+
+async def ask_for_device(app: App[None], scene: Scene) -> str | None:
+    """Name or size of a device, None when left."""
+    found = dict.fromkeys(gpu.name for gpu in scene.gpus.gpus) if scene.gpus else {}
+    offered = [Offer(name, "found here") for name in found]
+    offered += [Offer(name, f"{device.memory / GIB:.0f} GiB") for name, device in CATALOGUE.items()]
+    why = "Memory and time of one step are worked out without the device, and a margin is named."
+    text = await app.push_screen_wait(
+        ChoiceEditor("Predict for which device?", why, offered, scene.device, open_ended=True)
+    )
+    if text == ChoiceEditor.TYPED:
+
+        def check(words: str) -> str | None:
+            try:
+                find_device(words)
+            except UnknownDevice as problem:
+                return str(problem)
+            return None
+
+        text = await app.push_screen_wait(TextEditor("Device or size", "l4, h100, 24GB, …", "", check=check))
+    return None if text is None else text.strip()
+
+
+async def ask_to_launch(app: App[None], name: str, *, launched: bool) -> str | None:
+    """None unless the plan is to be launched; then the reason for its change, "" where none is needed."""
+    offered = [Offer("launch", "the gates first, then the queue; the terminal may close"), Offer("not yet")]
+    why = "The plan is frozen: hypothesis, baseline, stop rules. Once runs have begun, a change is an amendment with a reason."
+    if await app.push_screen_wait(ChoiceEditor(f"Launch {name}?", why, offered, "launch")) != "launch":
+        return None
+    if not launched:
+        return ""
+    asked = "The report shows it beside what was changed; leave it empty where nothing was."
+    because = await app.push_screen_wait(TextEditor("Why was the plan changed?", asked, ""))
+    return None if because is None else because.strip()
