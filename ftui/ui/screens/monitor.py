@@ -286,12 +286,12 @@ class MonitorScreen(FtuiScreen):
         self.full = not self.full
         self._arrange()
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """One layer: out of the full screen, else to the screen before."""
         if self.full:
             self.action_full()
         else:
-            super().action_back()
+            await super().action_back()
 
     def action_mark(self) -> None:
         self.query_one(RunsPanel).toggle_mark()
