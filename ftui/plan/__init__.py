@@ -8,6 +8,8 @@ same models serve the command line, the app, the supervisor and the training pro
     batch.py     micro-batch × accumulation × replicas, updates, examples, epochs
     variants.py  what a variant changes, and the plan that results
     budget.py    hours by phase, what fits, what must be reserved
+    detect.py    what one paired comparison can tell: chances and smallest differences
+    power.py     what the planned evaluation can show, and what it cannot
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints
