@@ -18,8 +18,10 @@ from ftui.answer import DONE, NO, STATE, STOPPED, USAGE, Answer, print_json
 if TYPE_CHECKING:
     from ftui.data.prepare import DataReport
     from ftui.machine.devices import Device
+    from ftui.plan.power import Power
     from ftui.plan.schema import Plan
     from ftui.record.layout import CampaignFiles
+    from ftui.record.state import Campaign
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     inspected.add_argument("--longest", action="store_true", help="count examples from the longest")
     inspected.add_argument("--text", metavar="T", default="", help="only examples that say T")
-    planned = campaign(add("plan", _plan, "batch arithmetic, variants, rental and what fits", json=True))
+    planned = campaign(add("plan", _plan, "arithmetic, what can be shown, variants, rental, what fits", json=True))
     which = "predict memory and time on a device not rented yet: h100, l4, 4090, …, or a size (24GB); encodes the data"
     planned.add_argument("--for", metavar="DEVICE", dest="device", type=_device, help=which)
     preflight = campaign(add("preflight", _preflight, "the gates: every operation once, on this machine", json=True))
@@ -265,7 +267,7 @@ def _plan(options: argparse.Namespace) -> int:
     except NoPlace as error:
         print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
         slots = 1
-    described = describe_plan(plan, version, durations, slots, closing)
+    described = describe_plan(plan, version, durations, slots, closing, _power(files, plan, state, report))
     texts = [plan_text(described)]
     if options.device is not None:
         from ftui.forecast import forecast, forecast_text
@@ -274,6 +276,19 @@ def _plan(options: argparse.Namespace) -> int:
         texts.append(forecast_text(described["forecast"]))
     print_json(described) if options.json else print("\n".join(texts))
     return DONE
+
+
+def _power(files: CampaignFiles, plan: Plan, state: Campaign, report: DataReport) -> Power:
+    """What the planned evaluation can show: from the data's counts, and from validation answers where there are some."""
+    from ftui.data.split import count_fields
+    from ftui.plan.power import power_of
+    from ftui.verdict.disagreement import measure_disagreement
+
+    counts = report.counts
+    if plan.hypothesis.task == "extraction":
+        counts = count_fields(report.splits, report.labels)
+    measured = measure_disagreement(files, state, plan)
+    return power_of(plan, len(report.splits["test"]), {name: rows["test"] for name, rows in counts.items()}, measured)
 
 
 def _run(options: argparse.Namespace) -> int:

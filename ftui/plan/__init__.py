@@ -14,6 +14,8 @@ same models serve the command line, the app, the supervisor and the training pro
     durations.py how long a run takes, from what its operations cost
     predicted.py what operations cost on a device that nobody has measured, with what is assumed
     cuts.py      what could be cut so that all runs fit, and what that does to the experiment
+    detect.py    what one paired comparison can tell: chances and smallest differences
+    power.py     what the planned evaluation can show, and what it cannot
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ftui.plan.budget import Spread, fit_runs, phase_use, reserve_hours
+from ftui.plan.power import Power
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, own_batches
 from ftui.plan.variants import CONTROL, apply_change, planned_runs, variant_plan
@@ -17,10 +18,11 @@ def describe_plan(
     durations: Mapping[str, Spread],
     slots: int,
     closing: Mapping[str, Spread] | None = None,
+    power: Power | None = None,
 ) -> dict[str, Any]:
     """The plan as plain values. `durations` is {} before the pilot; then nothing is said about what fits.
 
-    `closing` holds the durations of one run's test evaluation and of the export.
+    `closing` holds the durations of one run's test evaluation and of the export, `power` what the evaluation can show.
     """
     control = own_batches(plan, data)
     runs = planned_runs(plan)
@@ -28,6 +30,7 @@ def describe_plan(
         "hypothesis": plan.hypothesis.model_dump(),
         "guardrails": [g.model_dump() for g in plan.guardrails],
         "data": data.model_dump(),
+        "power": None if power is None else power.content(),
         "batches": {
             "examples_per_update": control.examples_per_update,
             "updates": control.updates,
@@ -100,6 +103,14 @@ def _broken_hold(plan: Plan, data: DataVersion) -> list[str]:
     return flags
 
 
+def _power_lines(power: Mapping[str, Any] | None) -> list[str]:
+    """What the evaluation can show, as a section of its own; [] where nobody asked."""
+    if power is None:
+        return []
+    sentences = [f"  {sentence}" for sentence in power["sentences"]]
+    return ["", "What the evaluation can show", *sentences, *(f"  ! {flag}" for flag in power["flags"])]
+
+
 def plan_text(described: Mapping[str, Any]) -> str:
     """The description as lines for a terminal."""
     hypothesis, rental, data = described["hypothesis"], described["rental"], described["data"]
@@ -116,6 +127,7 @@ def plan_text(described: Mapping[str, Any]) -> str:
         "Data",
         f"  {data['train_examples']:,} training, {data['validation_examples']:,} validation, {data['test_examples']:,} test "
         f"examples in {len(data['labels'])} categories; version {data['hash'][:16]}",
+        *_power_lines(described["power"]),
         "",
         "Batches",
         *(f"  {sentence}" for sentence in described["batches"]["sentences"]),

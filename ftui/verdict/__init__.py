@@ -13,6 +13,7 @@ scipy; no torch, no textual, no scikit-learn, so that a copied record is judged 
     tasks.py        what each task sums and measures: categories, texts, fields
     predictions.py  one run's answers as sums; whether two runs answered the same questions
     evidence.py     which runs of a record can be compared, and what is missing
+    disagreement.py  how much systems differ on validation examples, for what the plan can show
     words.py        sentences
     model.py        the verdict as data
 """
