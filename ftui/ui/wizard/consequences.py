@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from ftui.plan.budget import rental_clock
-from ftui.plan.power import Power, power_of
 from ftui.plan.rental import timeline, timeline_text
 from ftui.plan.schema import Plan
 from ftui.plan.settings import own_batches
@@ -34,14 +33,6 @@ def _waiting(scene: Scene) -> Iterator[Line]:
         yield scene.facts_problem, "bad"
 
 
-def power(scene: Scene) -> Power | None:
-    """What the evaluation can show, None while the plan or the sizes are unknown."""
-    if scene.draft.plan is None or not scene.sizes or not scene.sizes.get("test"):
-        return None
-    tests = {label: counts.get("test", 0) for label, counts in scene.categories.items()}
-    return power_of(scene.draft.plan, scene.sizes["test"], tests)
-
-
 def _hypothesis(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     aim = scene.draft.content.get("hypothesis", {})
     metric, least = value_of(scene.draft, "hypothesis.metric"), aim.get("min_improvement", "…")
@@ -58,13 +49,13 @@ def _hypothesis(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
 
 def _power_lines(scene: Scene) -> Iterator[Line]:
     yield "", "text"
-    found = power(scene)
+    found = scene.power
     if found is None:
         yield "What the evaluation can show is told once the plan and its data are complete.", "muted"
         yield from _waiting(scene)
         return
-    yield from ((sentence, "text") for sentence in found.sentences)
-    yield from ((f"! {flag}", "warn") for flag in found.flags)
+    yield from ((f"! {safe(flag)}", "warn") for flag in found.flags)
+    yield from ((f"- {safe(sentence)}", "text") for sentence in found.sentences)
 
 
 def _guardrails(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
@@ -73,25 +64,21 @@ def _guardrails(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
             "Without a guardrail, a gain in the metric may be paid for by a category nobody looks at. a adds one.",
             "warn",
         )
-    found = power(scene)
+    found = scene.power
     if found is None:
         yield from _power_lines(scene)
         return
+    yield f"{pad('slice', NAME)}{'rows':>7}{'settles':>9}{'allowed':>9}", "busy"
     for row in found.guardrails:
-        where = "the whole test set" if row.slice == "whole" else row.slice
-        able = "can be judged" if row.enough else "too few to judge"
-        smallest = "unknown" if row.smallest is None else f"{row.smallest:.3f}"
-        yield (
-            f"{pad(where, 20)}  {row.examples:>6,} rows  from {smallest}  allowed {row.tolerance:g}  {able}",
-            "text" if row.enough else "warn",
-        )
+        rows = "–" if row.examples is None else f"{row.examples:,}"
+        settles = "–" if row.smallest is None else f"{row.smallest:.3f}"
+        mark = " !" if row.enough is False else ""
+        yield f"{pad(row.slice, NAME)}{rows:>7}{settles:>9}{row.tolerance:>9g}{mark}", "warn" if mark else "text"
+    yield "", "text"
+    yield "Settles: the tolerance with which an equal candidate passes in 8 of 10 campaigns.", "muted"
     if found.too_small:
-        names = ", ".join(found.too_small)
-        yield "", "text"
-        yield (
-            f"Too small to judge: {names}. A verdict would call their guardrails open; give them more test rows or a wider tolerance.",
-            "warn",
-        )
+        names = ", ".join(safe(name) for name in found.too_small)
+        yield f"! Too small for what is allowed: {names}. More test rows, more seeds or a wider tolerance would do.", "warn"
 
 
 def _data(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:

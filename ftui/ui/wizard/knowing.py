@@ -9,6 +9,7 @@ from dataclasses import replace
 from textual import work
 
 from ftui.plan.draft import Draft
+from ftui.plan.power import power_of
 from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.state import fold
@@ -92,6 +93,7 @@ class KnowingScreen(FtuiScreen):
             default=str, sort_keys=True,
         )  # fmt: skip
         if wanted == self._looked_at:
+            self.weigh()
             self.describe()
             return
         self.scene = replace(self.scene, looking=True)
@@ -107,7 +109,19 @@ class KnowingScreen(FtuiScreen):
         self._looked_at = wanted
         self.scene = replace(self.scene, facts=facts, facts_problem=problem, looking=False)
         self.show_scene()
+        self.weigh()
         self.describe()
+
+    @work(exclusive=True, group="weigh")
+    async def weigh(self) -> None:
+        """Work out what the evaluation can show: on a thread, for the library behind it takes its time to come."""
+        draft, sizes = self.scene.draft, self.scene.sizes
+        power = None
+        if draft.plan is not None and sizes and sizes.get("test"):
+            tests = {label: counts.get("test", 0) for label, counts in self.scene.categories.items()}
+            power = await asyncio.to_thread(power_of, draft.plan, sizes["test"], tests)
+        self.scene = replace(self.scene, power=power)
+        self.show_scene()
 
     @work(exclusive=True, group="describe")
     async def describe(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from ftui.machine.nvidia import GpuAnswer
 from ftui.plan.draft import MISSING, Draft
 from ftui.plan.load import Problem
+from ftui.plan.power import Power
 from ftui.plan.settings import DataVersion
 from ftui.ui.wizard.questions import Step
 
@@ -21,6 +22,8 @@ class Scene:
     """What `python -m ftui.data scout` says."""
     facts_problem: str = ""
     looking: bool = False
+    power: Power | None = None
+    """What the evaluation can show, None while the plan has problems or its data is unknown."""
     gpus: GpuAnswer | None = None
     described: dict[str, Any] | None = None
     """What `ftui plan` says of the draft as it is."""
