@@ -59,6 +59,9 @@ async def test_a_note_is_written_from_every_screen_of_a_campaign(
         await dialog(pilot)
         await pilot.press(*"rank 16", "ctrl+n", *"next", "enter")
         await until(pilot, lambda: isinstance(app.screen, kind), "the screen again")
+        if kind is ReportScreen:
+            await pilot.press("G")
+            await until(pilot, lambda: "(app): rank 16" in text(app), "the note in the report")
     assert noted(files) == ["rank 16\nnext"]
 
 

@@ -52,7 +52,10 @@ class FtuiScreen(Screen[None]):
             return
         from ftui.ui.screens.entry import note_entry
 
-        self.app.push_screen(note_entry(self.campaign_files))
+        self.app.push_screen(note_entry(self.campaign_files), self.noted)
+
+    def noted(self, saved: bool | None) -> None:
+        """The dialog for a note was closed, the note `saved` or not. For screens that show the notebook."""
 
     def action_leave(self) -> None:
         self.app.exit()

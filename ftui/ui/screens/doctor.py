@@ -25,7 +25,7 @@ from ftui.ui.widgets.lines import KeyLine, Part, StatusLine
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import pad
 
-COMMAND = (sys.executable, "-m", "ftui.cli", "doctor", "--json")
+COMMAND = (sys.executable, "-P", "-m", "ftui.cli", "doctor", "--json")
 PATIENCE_SECONDS = 0.5
 """How long a killed process is waited for; one that a driver holds may never end."""
 
