@@ -88,6 +88,7 @@ class Supervisor:
         self.places = places(self.plan.machine)
         self.gates_key = gates_key(self.plan, versions())
         self._catch_up()
+        explained = False
         if self.state.plan is None:
             clock = rental_clock(self.plan.rental, now())
             self._say(
@@ -100,6 +101,7 @@ class Supervisor:
         elif changed := check_amendment(self.state.plan, self.plan, begun=bool(self.state.runs)):
             if self.state.runs and self.because is None:
                 raise ReasonMissing(self.files.name, changed)
+            explained = True
             clock = rental_clock(self.plan.rental, self.state.launched_at or now())
             self._say(
                 "amended",
@@ -110,7 +112,7 @@ class Supervisor:
                 starts_at=stamp(clock.starts_at),
                 ends_at=stamp(clock.ends_at),
             )
-        if self.because is not None and self.state.events[-1]["event"] != "amended":
+        if self.because is not None and not explained:
             self._say("note", text=self.because)  # nothing was amended; what a person wrote is kept all the same
         self._say("supervisor-started", pid=os.getpid(), host=socket.gethostname())
         self._settle_what_was_left()

@@ -100,6 +100,8 @@ class Campaign:
     spent_seconds: dict[str, float] = field(default_factory=dict)
     """Seconds per finished stretch of each phase; `spent_now` adds the one that is going on."""
     phase_since: datetime | None = None
+    worked_until: datetime | None = None
+    """Time of the newest event that shows a supervisor at work: notes of people, and what a new one finds changed, do not."""
     data: DataVersion | None = None
     data_findings: list[str] = field(default_factory=list)
     gates: list[Gates] = field(default_factory=list)
@@ -136,7 +138,10 @@ def fold(events: Iterable[Row], state: Campaign | None = None) -> Campaign:
     state = state or Campaign()
     for row in events:
         state.events.append(row)
-        _apply(state, row, parse_time(row["at"]))
+        at = parse_time(row["at"])
+        _apply(state, row, at)
+        if row["event"] not in ("note", "amended"):
+            state.worked_until = at
     return state
 
 
@@ -149,7 +154,7 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
             _decide(state, row)
         case "supervisor-started":
             # A supervisor that was killed left its phase open: the time until its last event counts, the gap does not.
-            _leave_phase(state, parse_time(state.events[-2]["at"]) if len(state.events) > 1 else at)
+            _leave_phase(state, state.worked_until or at)
             state.supervising, state.phase_since = True, at
         case "supervisor-ended":
             _leave_phase(state, at)

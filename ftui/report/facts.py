@@ -11,7 +11,7 @@ from ftui.plan.schema import Plan
 from ftui.plan.settings import own_batches
 from ftui.plan.variants import CONTROL, apply_change, variant_plan
 from ftui.record.files import read_json
-from ftui.record.journal import parse_time, stamp
+from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles
 from ftui.record.rows import read_gates
 from ftui.record.state import Campaign
@@ -70,8 +70,8 @@ def batch_arithmetic(plan: Plan, state: Campaign) -> list[BatchArithmetic]:
 
 
 def rental_part(plan: Plan, state: Campaign) -> RentalPart:
-    """Hours planned and spent. Of a phase that is going on, the time up to the journal's newest event counts."""
-    spent = state.spent_now(parse_time(state.events[-1]["at"])) if state.events else {}
+    """Hours planned and spent. Of a phase that is going on, the time up to the supervisor's newest event counts."""
+    spent = state.spent_now(state.worked_until) if state.worked_until else {}
     uses = phase_use(plan.rental, spent)
     return RentalPart(
         days=plan.rental.days,

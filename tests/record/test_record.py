@@ -74,6 +74,27 @@ def test_every_prefix_of_a_journal_gives_a_state(tmp_path: Path) -> None:
     assert state.closed
 
 
+def test_hours_between_a_killed_supervisor_and_the_next_count_for_nothing(tmp_path: Path) -> None:
+    """A note in between, or a plan found changed by the next one, does not make them hours of work."""
+    journal = Journal(tmp_path / "journal.jsonl", "supervisor")
+    plan = load_plan(SEED_CASE)
+    decided = {"plan_hash": plan_hash(plan), "plan": plan.content(), "ends_at": "2026-12-04T09:00:00+00:00"}
+    decided["starts_at"] = "2026-12-01T09:00:00+00:00"
+    for hour, event, fields in (
+        (8, "note", {"text": "before the launch"}),
+        (9, "launched", decided),
+        (9, "supervisor-started", {"pid": 1, "host": "h"}),
+        (9, "phase", {"phase": "experiment"}),
+        (10, "fault", {"where": "host", "cause": "the last sign of life"}),
+        (15, "note", {"text": "it is gone"}),
+        (16, "amended", {**decided, "changed": ["rental.days"], "because": "b"}),
+        (16, "supervisor-started", {"pid": 2, "host": "h"}),
+        (17, "supervisor-ended", {"reason": "asked"}),
+    ):
+        journal.append(event, **{"at": f"2026-12-01T{hour:02d}:00:00.000+00:00", **fields})
+    assert fold(read_journal(journal.path)).spent_seconds == {"experiment": 2 * 3600.0}
+
+
 def test_folding_in_pieces_equals_folding_at_once(tmp_path: Path) -> None:
     journal_of_a_resumed_run(tmp_path / "journal.jsonl")
     rows = read_journal(tmp_path / "journal.jsonl")

@@ -34,6 +34,9 @@ async def test_the_screen_says_what_doctor_says_and_can_be_asked_again(here: Pat
         await until(pilot, lambda: panel.checks, "the answer", 60)
         for name in ("python", "memory", "disk", "gpus", "torch"):
             assert any(line.startswith("│ ") and f" {name} " in line for line in lines(app)), name
+        await pilot.press("n")
+        assert isinstance(app.screen, DoctorScreen) and "note" not in lines(app)[-1], "no campaign, no notebook"
+        assert not [word for word, *_ in app.screen.palette() if word.startswith("note")]
         before = panel.checks
         await pilot.press("f5")
         await until(pilot, lambda: panel.checks is not before and panel.checks, "another answer", 60)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import resource
+import select
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +25,7 @@ from ftui.ui.screens.inspect import InspectScreen
 from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.screens.report import ReportScreen
 from tests.builders.campaign import build_campaign
+from tests.builders.processes import ENVIRONMENT
 from tests.ui.seen import lines, text, until
 
 
@@ -59,6 +65,9 @@ async def test_a_note_is_written_from_every_screen_of_a_campaign(
         await dialog(pilot)
         await pilot.press(*"rank 16", "ctrl+n", *"next", "enter")
         await until(pilot, lambda: isinstance(app.screen, kind), "the screen again")
+        if kind is ReportScreen:
+            await pilot.press("G")
+            await until(pilot, lambda: "(app): rank 16" in text(app), "the note in the report")
     assert noted(files) == ["rank 16\nnext"]
 
 
@@ -98,6 +107,32 @@ async def test_what_was_written_and_left_is_there_again_and_goes_when_it_is_save
         await pilot.press("enter")
         await until(pilot, lambda: "Nothing is written yet" in text(app), "the sentence")
     assert noted(files) == ["half a thought"]
+
+
+def test_an_app_that_ends_gives_back_what_was_not_saved(tmp_path: Path) -> None:
+    files = build_campaign(tmp_path, "launched").files
+    leader, terminal = pty.openpty()
+    app = subprocess.Popen(
+        [sys.executable, "-m", "ftui.cli", "open", str(files.root)],
+        stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+        env=ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
+    )  # fmt: skip
+    os.close(terminal)
+    seen = ""
+
+    def until_seen(words: str) -> None:
+        nonlocal seen
+        while words not in seen:
+            assert select.select([leader], [], [], 60)[0], f"waited for {words}"
+            seen += os.read(leader, 65536).decode(errors="replace")
+
+    for awaited, typed in (("nothing queued yet", b"n"), ("Enter save", b"half"), ("half", b"\x11")):
+        until_seen(awaited)
+        os.write(leader, typed)
+    until_seen("This note for three-learning-rates was not saved:\r\nhalf")
+    assert app.wait(timeout=60) == 0
+    os.close(leader)
+    assert noted(files) == []
 
 
 async def test_on_a_full_disk_the_text_stays_until_there_is_room(tmp_path: Path) -> None:

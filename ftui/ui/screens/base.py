@@ -18,10 +18,20 @@ class FtuiScreen(Screen[None]):
     KEYS: ClassVar[tuple[Binding, ...]] = ()
     BINDINGS: ClassVar[list[BindingType]] = list(keys.EVERYWHERE)
     name_for_help = ""
+    has_notebook: ClassVar[bool] = True
+    """Whether the screen is about a campaign, or a choice of them; where it is not, there is no key for notes."""
+
+    @property
+    def everywhere(self) -> tuple[Binding, ...]:
+        """The keys that work on every screen, as far as they do on this one."""
+        return tuple(b for b in keys.EVERYWHERE if self.has_notebook or b.id != "app.note")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.has_notebook if action == "note" else super().check_action(action, parameters)
 
     def palette(self) -> Iterator[tuple[str, str, Any]]:
         """Actions for the palette: word, sentence, and what to call."""
-        for binding in (*self.KEYS, *keys.EVERYWHERE):
+        for binding in (*self.KEYS, *self.everywhere):
             if binding.id not in ("app.palette", "app.back"):
                 yield (
                     f"{binding.description} ({keys.shown_key(binding)})",
@@ -38,7 +48,7 @@ class FtuiScreen(Screen[None]):
     def action_help(self) -> None:
         from ftui.ui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(self.name_for_help, self.KEYS))
+        self.app.push_screen(HelpScreen(self.name_for_help, self.KEYS, self.everywhere))
 
     @property
     def campaign_files(self) -> CampaignFiles | None:
@@ -52,7 +62,10 @@ class FtuiScreen(Screen[None]):
             return
         from ftui.ui.screens.entry import note_entry
 
-        self.app.push_screen(note_entry(self.campaign_files))
+        self.app.push_screen(note_entry(self.campaign_files), self.noted)
+
+    def noted(self, saved: bool | None) -> None:
+        """The dialog for a note was closed, the note `saved` or not. For screens that show the notebook."""
 
     async def action_leave(self) -> None:
         self.app.exit()

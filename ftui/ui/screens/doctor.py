@@ -25,7 +25,7 @@ from ftui.ui.widgets.lines import KeyLine, Part, StatusLine
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import pad
 
-COMMAND = (sys.executable, "-m", "ftui.cli", "doctor", "--json")
+COMMAND = (sys.executable, "-P", "-m", "ftui.cli", "doctor", "--json")
 PATIENCE_SECONDS = 0.5
 """How long a killed process is waited for; one that a driver holds may never end."""
 
@@ -68,6 +68,7 @@ class DoctorScreen(FtuiScreen):
     KEYS = keys.DOCTOR
     BINDINGS: ClassVar[list[BindingType]] = list(keys.DOCTOR)
     name_for_help = "This machine"
+    has_notebook = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class DoctorScreen(FtuiScreen):
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
         yield DoctorPanel(id="doctor")
-        yield KeyLine((*keys.DOCTOR, *keys.EVERYWHERE))
+        yield KeyLine((*keys.DOCTOR, *self.everywhere))
 
     def on_mount(self) -> None:
         self.query_one(DoctorPanel).focus()

@@ -41,15 +41,17 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = list(keys.HELP)
 
-    def __init__(self, title: str, bindings: tuple[Binding, ...]) -> None:
+    def __init__(
+        self, title: str, bindings: tuple[Binding, ...], everywhere: tuple[Binding, ...] = keys.EVERYWHERE
+    ) -> None:
         super().__init__()
-        self._title, self._bindings_shown = title, bindings
+        self._title, self._bindings_shown, self._everywhere = title, bindings, everywhere
 
     def compose(self) -> ComposeResult:
         groups: list[tuple[str, Iterable[Binding]]] = [
             (self._title, self._bindings_shown),
             ("Lists and panels", keys.PANEL),
-            ("Everywhere", keys.EVERYWHERE),
+            ("Everywhere", self._everywhere),
         ]
         yield KeyList("Keys", groups)
 

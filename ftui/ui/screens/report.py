@@ -108,5 +108,9 @@ class ReportScreen(FtuiScreen):
             left = [(self.files.name, "bright"), ("  report  ", "muted"), (word, ROLE_OF_VERDICT.get(word, "text"))]
             self.query_one(StatusLine).show(left)
 
+    def noted(self, saved: bool | None) -> None:
+        if saved:
+            self.load()
+
     def action_page(self, pages: int) -> None:
         self.query_one(ReportPanel).action_page(pages)
