@@ -11,6 +11,9 @@ tolerates. Metrics are taken as means of scores from 0 to 1 per example:
     field_f1    taken as the share of values found, those of one example together: as of the examples, or the values if fewer
     loss        cannot be told: how far tokens lie apart is seen only in models that have answered
 
+Where categories are of very different sizes, macro_f1 varies less than that: F1 also counts false alarms, most of them in large
+categories; its smallest difference is then given too large, in simulations with sizes of 1 to 18 by about a third.
+
 What has not been measured is assumed, and said to be. Two systems that are right in 9 of 10 examples and err independently
 disagree on 18 %; the same examples are hard for both, so that little more than half of it is left.
 """
