@@ -130,9 +130,9 @@ def _disagreement(answers: Systems, asked: Asked) -> tuple[float, str] | None:
     trained = {name: seeds for name, seeds in answers.items() if name not in (BASE, reference)}
     direct = [(seeds[seed], own[seed]) for seeds in trained.values() for seed in seeds.keys() & own.keys()]
     same = [pair for name, seeds in answers.items() if name != BASE for pair in combinations(seeds.values(), 2)]
-    pairs, source = direct, f"between runs of the {reference} and others"
+    pairs, source = direct, f"(others against the {reference})"
     if not direct and reference == CONTROL:
-        pairs, source = same, "between seeds of one setting, as no other has ended"
+        pairs, source = same, "(seeds of one setting, as no other has ended)"
     weights = _weights(_any(answers), metric, part)
     if not weights.any():
         return None

@@ -71,7 +71,7 @@ def test_a_pair_of_runs_gives_the_share_that_exactly_one_answers_rightly(tmp_pat
     assert measure.disagreement[CONTROL_ACCURACY] == pytest.approx(moved((0.1 + 0.3) / 2))
     for name in LABELS:
         assert measure.disagreement["control", "recall", name] == pytest.approx(moved(0.2, 100))
-    assert measure.words == "measured on 300 validation examples between runs of the control and others"
+    assert measure.words == "measured on 300 validation examples (others against the control)"
 
 
 def test_each_slice_has_its_own_share(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_baseline_alone_bounds_what_systems_as_good_can_disagree_by(tmp_path
 def test_two_seeds_of_the_control_stand_in_until_a_variant_has_ended(tmp_path: Path) -> None:
     measure = found(tmp_path / "c", {("control", 17): 0.6, ("control", 18): 0.65})
     assert measure.disagreement[CONTROL_ACCURACY] == pytest.approx(moved(0.05))
-    assert "between seeds of one setting" in measure.words
+    assert "seeds of one setting" in measure.words
 
 
 def test_what_seeds_vary_by_themselves_is_told_from_what_their_answers_vary(tmp_path: Path) -> None:
