@@ -328,6 +328,19 @@ def test_a_base_that_cannot_do_the_task_is_told(tmp_path: Path, model: Path) -> 
     assert "write none" in found["base"]["fits_task"] and found["trainable"] is None
 
 
+def test_a_base_that_does_not_say_how_it_wants_its_pictures_is_told(tmp_path: Path) -> None:
+    from tests.builders.pictures import tiny_vit
+
+    vit = tiny_vit(tmp_path / "vit")
+    files = picture_campaign(tmp_path / "c", vit)
+    found = scout(files)
+    assert found["base"]["fits_task"] is None and found["base"]["suggested_targets"] == ["q_proj", "v_proj"]
+    assert found["lengths"] is None and found["problems"] == {}
+    (vit / "preprocessor_config.json").unlink()
+    found = scout(files)
+    assert "preprocessor_config.json" in found["base"]["fits_task"] and found["trainable"]["exact"]
+
+
 def test_a_trained_head_has_its_labels(tmp_path: Path) -> None:
     from tests.builders.pictures import tiny_net
 

@@ -381,6 +381,7 @@ def test_a_family_that_cannot_do_the_task_is_told() -> None:
     assert "write none" in str(misfit("generation", {"model_type": "bert"}))
     assert "no pictures" in str(misfit("image-classification", {"model_type": "llama"}))
     assert "read no text" in str(misfit("extraction", {"model_type": "vit"}))
+    assert "other" in str(misfit("generation", {"model_type": "t5", "is_encoder_decoder": True}))
     assert misfit("text-classification", {"model_type": "llama"}) is None and misfit("generation", {}) is None
 
 
