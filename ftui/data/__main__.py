@@ -10,6 +10,7 @@ error; 2 for wrong usage.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -87,7 +88,8 @@ def scout_campaign(files: CampaignFiles) -> int:
     from ftui.data.scout import scout
 
     # As ASCII: a file may hold halves of characters, which no terminal's encoding can write.
-    print(json.dumps(scout(files)))
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(scout(files)), flush=True)
     return 0
 
 

@@ -12,6 +12,7 @@ from ftui.data.labels import model_labels
 from ftui.data.modules import module_rows, modules_of, new_modules, saved_rows, suggested_targets
 from ftui.data.template import TEMPLATE_FILE
 from ftui.data.trainable import must_save, trainable
+from ftui.data.transform import PROCESSOR_FILE
 from ftui.plan.schema import Method, Model
 
 Facts = dict[str, Any]
@@ -72,6 +73,11 @@ def base_facts(
     facts["dtype"] = main_dtype(parameters.values())
     if facts["fits_task"] is not None:
         return facts, None
+    if task == "image-classification" and not (folder / PROCESSOR_FILE).is_file():
+        facts["fits_task"] = (
+            f"{folder}: holds no {PROCESSOR_FILE}, so the size and the colours this model expects are unknown; "
+            "take the file from where the model came from"
+        )
     built = build(task, config, parameters, labels)
     modules = modules_of(built)
     facts["modules"] = module_rows(modules)

@@ -178,13 +178,16 @@ class Built:
 def misfit(task: str, config: dict[str, Any]) -> str | None:
     """Why a base of this family cannot do `task`, None where it can or nobody knows."""
     kind = str(config.get("model_type"))
+    writes = task in ("generation", "extraction")
+    if writes and config.get("is_encoder_decoder") is True:
+        return f"{kind} models read with one half and write with the other, which is not trained here; take one like llama or qwen2"
     if (family := FAMILIES.get(kind)) is None:
         return None
     if task == "image-classification" and family.job != "sees":
         return f"{kind} models read text and see no pictures; take one made for pictures (vit, efficientnet, …)"
     if task != "image-classification" and family.job == "sees":
         return f"{kind} models see pictures and read no text; take one made for text (bert, llama, …)"
-    if task in ("generation", "extraction") and family.job != "writes":
+    if writes and family.job != "writes":
         return f"{kind} models read text and write none; take one that writes (llama, qwen2, …)"
     return None
 

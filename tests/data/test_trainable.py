@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,6 +172,8 @@ def test_names_and_sizes_of_the_real_base_are_those_of_the_loaded_model(minilm: 
         "inputs": 384,
         "outputs": 384,
     }
+    assert (names["word_embeddings"]["inputs"], names["word_embeddings"]["outputs"]) == (30522, 384)
+    assert (names["intermediate.dense"]["inputs"], names["intermediate.dense"]["outputs"]) == (384, 1536)
     assert {"attention.output.dense", "intermediate.dense", r"re:.*\.\d+\.output\.dense"} <= set(names)
     assert {row["name"]: row["parameters"] for row in saved_rows(built)} == {
         "pooler": 384 * 384 + 384,
@@ -247,6 +251,19 @@ def test_every_family_that_writes_is_built_as_transformers_builds_it(
         assert "shares its weights" in said["problem"]
     else:
         agree(folder, task, lora("all-linear", save=("lm_head", embeddings)))
+
+
+@pytest.mark.parametrize("family", [name for name, about in FAMILIES.items() if about.job == "writes"])
+def test_whether_a_head_is_the_embeddings_is_known_where_the_configuration_does_not_say(
+    family: str, tiny: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / family
+    shutil.copytree(tiny(family), folder)
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("tie_word_embeddings", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    model, _ = loaded(folder, "generation")
+    assert {name for name, _ in model.named_parameters()} == set(told(folder, "generation").parameters)
 
 
 @pytest.mark.parametrize("family", [name for name, about in FAMILIES.items() if about.job == "sees"])
@@ -364,6 +381,7 @@ def test_a_family_that_cannot_do_the_task_is_told() -> None:
     assert "write none" in str(misfit("generation", {"model_type": "bert"}))
     assert "no pictures" in str(misfit("image-classification", {"model_type": "llama"}))
     assert "read no text" in str(misfit("extraction", {"model_type": "vit"}))
+    assert "other" in str(misfit("generation", {"model_type": "t5", "is_encoder_decoder": True}))
     assert misfit("text-classification", {"model_type": "llama"}) is None and misfit("generation", {}) is None
 
 

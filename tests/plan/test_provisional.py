@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ WHOLE = [
     tomllib.loads((CAMPAIGNS / name / "campaign.toml").read_text(encoding="utf-8"))
     for name in ("three-learning-rates", "bookings-as-json", "clothes")
 ]
+
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 def is_usable(plan: Plan) -> bool:
@@ -70,6 +74,7 @@ def test_of_an_empty_draft_everything_required_stands_in() -> None:
         ({"training": {"stop": {"divergence": 0.5}}}, {"training.stop.divergence"}, 3.0),
         ({"machine": {"processes": 2}}, {"machine.strategy"}, "ddp"),
         ({"evaluation": {"seeds": [3, 3]}}, {"evaluation.seeds"}, [17]),
+        ({"rental": {"days": 1e300, "starts_at": NOON, "ends_at": NOON}}, {"rental.ends_at"}, None),
         ({"rental": {"days": 10**400}}, {"rental.days"}, 3.0),
     ],
 )  # fmt: skip
@@ -90,9 +95,9 @@ def test_tables_that_cannot_be_used_are_left_out_by_their_place() -> None:
     content = copy.deepcopy(WHOLE[0])
     content["guardrails"].insert(0, {"name": "of another task", "metric": "valid_json", "tolerance": 0.1})
     content["variants"].insert(1, {"id": "half-rate", "because": "again", "change": {"training.warmup": 3}})
-    content["variants"].append({"id": "empty"})
+    content["variants"].insert(0, {"id": "empty"})
     found = provisional_plan(content)
-    assert found.filled == ("guardrails[0]", "variants[1]", "variants[3]")
+    assert found.filled == ("guardrails[0]", "variants[0]", "variants[2]")
     assert found.plan == Plan.model_validate(WHOLE[0])
 
 
