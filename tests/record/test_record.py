@@ -9,6 +9,7 @@ import pytest
 from ftui.plan.load import load_plan, plan_hash
 from ftui.record.journal import Journal, read_journal
 from ftui.record.layout import CampaignFiles, find_campaign
+from ftui.record.notebook import LONGEST, NoteError, read_notes, write_note
 from ftui.record.requests import pending_requests, put_request
 from ftui.record.series import Curve, CurveReader, cut_series_after, read_series, series_writer
 from ftui.record.state import fold
@@ -93,6 +94,25 @@ def test_hours_between_a_killed_supervisor_and_the_next_count_for_nothing(tmp_pa
     ):
         journal.append(event, **{"at": f"2026-12-01T{hour:02d}:00:00.000+00:00", **fields})
     assert fold(read_journal(journal.path)).spent_seconds == {"experiment": 2 * 3600.0}
+
+
+def test_a_note_keeps_its_lines_and_is_always_one_that_can_be_read_back(tmp_path: Path) -> None:
+    files = CampaignFiles(tmp_path)
+    write_note(files, "\n  한국어 \t\r\n\nhalf a character: \udcff\n\n", "app")
+    files.journal.write_bytes(files.journal.read_bytes() + b'{"at": "torn')
+    write_note(files, "after a power cut", "cli")
+    assert [row["text"] for row in read_notes(files)] == ["한국어\n\nhalf a character: ?", "after a power cut"]
+    for text in ("", " \n\t", "x" * (LONGEST + 1)):
+        with pytest.raises(ValueError, match="a note"):
+            write_note(files, text, "cli")
+
+
+def test_a_newer_journal_gets_no_note(tmp_path: Path) -> None:
+    files = CampaignFiles(tmp_path)
+    files.journal.write_text('{"file": "journal", "schema": 99}\n')
+    with pytest.raises(NoteError, match="schema 99 is newer than this ftui"):
+        write_note(files, "lost?", "cli")
+    assert files.journal.read_text() == '{"file": "journal", "schema": 99}\n'
 
 
 def test_folding_in_pieces_equals_folding_at_once(tmp_path: Path) -> None:
