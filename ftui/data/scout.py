@@ -16,6 +16,7 @@ from typing import Any
 from ftui.data.base import How
 from ftui.data.base_facts import EMPTY, base_facts, locate
 from ftui.data.candidates import candidates
+from ftui.data.clean import RULES
 from ftui.data.columns import look_at, suggested_columns, suggested_task
 from ftui.data.findings import Finding
 from ftui.data.form import Form
@@ -66,6 +67,7 @@ def scout(files: CampaignFiles) -> Document:
         "near_searched": False,
         "base": {"problem": None, **EMPTY},
         "trainable": None,
+        "cleaning_rules": {rule.name: rule.meaning for rule in RULES.values()},
     }
     report: DataReport | None = None
 

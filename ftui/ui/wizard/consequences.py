@@ -78,7 +78,10 @@ def _guardrails(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     yield "Settles: the tolerance with which an equal candidate passes in 8 of 10 campaigns.", "muted"
     if found.too_small:
         names = ", ".join(safe(name) for name in found.too_small)
-        yield f"! Too small for what is allowed: {names}. More test rows, more seeds or a wider tolerance would do.", "warn"
+        yield (
+            f"! Too small for what is allowed: {names}. More test rows, more seeds or a wider tolerance would do.",
+            "warn",
+        )
 
 
 def _data(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
@@ -145,9 +148,8 @@ def _findings(scene: Scene, most: int | None = None) -> Iterator[Line]:
 
 
 def finding_words(finding: dict[str, object]) -> str:
-    """A finding with its place: file, line, field, message."""
-    place = ":".join(str(finding[name]) for name in ("file", "line") if finding.get(name))
-    return ": ".join(filter(None, [place, str(finding.get("field") or ""), str(finding["message"])]))
+    """A finding with its place: file and line, field, message."""
+    return ": ".join(str(finding[name]) for name in ("place", "field", "message") if finding.get(name))
 
 
 def _inspect(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:

@@ -49,6 +49,10 @@ class KnowingScreen(FtuiScreen):
     def show_scene(self, at: tuple[str, int | None] | None = None) -> None:
         raise NotImplementedError
 
+    def facts_found(self) -> None:
+        """Data and model were looked at."""
+        raise NotImplementedError
+
     def saved(self, problem: str) -> None:
         """The draft was saved, or could not be: "" or why."""
         raise NotImplementedError
@@ -80,7 +84,8 @@ class KnowingScreen(FtuiScreen):
     async def find_gpus(self) -> None:
         from ftui.machine.nvidia import gpus
 
-        self.scene = replace(self.scene, gpus=await asyncio.to_thread(gpus))
+        found = await asyncio.to_thread(gpus)
+        self.scene = replace(self.scene, gpus=found)  # the scene of now: it may have changed meanwhile
         self.show_scene()
 
     @work(exclusive=True, group="look")
@@ -109,6 +114,7 @@ class KnowingScreen(FtuiScreen):
         self._looked_at = wanted
         self.scene = replace(self.scene, facts=facts, facts_problem=problem, looking=False)
         self.show_scene()
+        self.facts_found()
         self.weigh()
         self.describe()
 

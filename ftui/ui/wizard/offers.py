@@ -10,6 +10,7 @@ from ftui.plan.schema import EACH_CATEGORY, SLICE_METRICS, WHOLE, WHOLE_METRICS
 from ftui.plan.variants import CHANGEABLE
 from ftui.ui.screens.edit import Offer
 from ftui.ui.wizard.answers import in_a_line, meaning, shown
+from ftui.ui.wizard.assist import MADE_FORMAT
 from ftui.ui.wizard.questions import Question, task, value_of
 from ftui.ui.wizard.scene import Scene
 
@@ -62,12 +63,17 @@ def _found(scene: Scene, question: Question) -> list[Offer]:
         found = [Offer(m["name"], _module(m, m["name"] in suggested)) for m in modules]
         return [*found, Offer("all-linear", "every linear module; stands alone")] if found else []
     if name == "method.save_modules":
-        head = base.get("new_head")
-        found = [Offer(m["name"], f"{m['parameters']:,} parameters") for m in base.get("saved") or []]
-        new = [Offer(head, "new: it must be trained")] if head and head not in [f.answer for f in found] else []
-        return [*new, *found]
+        must = base.get("must_save") or []
+        found = [
+            Offer(m["name"], f"{m['parameters']:,} parameters")
+            for m in base.get("saved") or []
+            if m["name"] not in must
+        ]
+        return [*(Offer(module, "must be: the base has none for this task") for module in must), *found]
     if name == "method.frozen":
         return [Offer(m["name"], f"{m['kind']}, {m['count']} of them") for m in base.get("modules") or []]
+    if name == "evaluation.format" and facts.get("suggested_format"):
+        return [Offer(MADE_FORMAT, "made from the fields of the data, every one may be null")]
     if name == "training.learning_rate":
         return [Offer(rate, "usual to begin with") for rate in RATES.get(str(value_of(draft, "method.kind")), ())]
     if name == "machine.processes" and scene.gpus and scene.gpus.gpus:
@@ -85,6 +91,13 @@ def _found(scene: Scene, question: Question) -> list[Offer]:
     if name == "rental.currency":
         return [Offer(code) for code in ("USD", "EUR", "KRW", "PLN", "IDR", "GBP")]
     return []
+
+
+def suggestion(scene: Scene, question: Question) -> list[str] | None:
+    """What is marked where several may be taken and nothing is: what fits the base."""
+    if question.name == "method.targets":
+        return list(scene.base.get("suggested_targets") or [])
+    return None
 
 
 def changeable(scene: Scene) -> list[Offer]:
