@@ -50,7 +50,10 @@ def test_plan_does_the_arithmetic_of_the_seed_case(seed_case: Path) -> None:
     assert described["rental"]["price"] == 3 * 24 * 2.50
     assert described["rental"]["free_hours"] == 0
     assert len(described["runs"]) == 3 * (1 + 1 + 2)
+    phases = {stretch["phase"]: stretch["hours"] for stretch in described["rental"]["timeline"]}
+    assert phases == described["rental"]["hours"] and described["cuts"] == [] and described["fit"] is None
     text = ftui("plan", seed_case).stdout
+    assert "if it is launched now:" in text and "P preflight       2 " in text
     assert "2 × 8 × 1 = 16 examples per update" in text
     assert "training.learning_rate: 0.0001 → 0.0002" in text
 

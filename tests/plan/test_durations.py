@@ -1,4 +1,4 @@
-"""How long runs take follows from the plan and the costs of their operations; predicted costs are ranges with stated allowances (R3, S7)."""
+"""How long runs take follows from the plan and what operations cost; predicted costs are ranges with stated allowances (R3, S7)."""
 
 from __future__ import annotations
 
