@@ -12,6 +12,7 @@ same models serve the command line, the app, the supervisor and the training pro
     durations.py how long a run takes, from what its operations cost
     predicted.py what operations cost on a device that nobody has measured, with what is assumed
     cuts.py      what could be cut so that all runs fit, and what that does to the experiment
+    grid.py      variants from values of fields, and a grid as a person writes it
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints
