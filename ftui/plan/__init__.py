@@ -16,7 +16,7 @@ same models serve the command line, the app, the supervisor and the training pro
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints
-    describe_rental.py  of these, what is about time and money
+    describe_rental.py  the part of it that is about time and money
     edit.py      fields changed in the text a person wrote
     places.py    on which line of the file a field stands
     example.py   the commented plan that `ftui new` writes

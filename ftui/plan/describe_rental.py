@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ftui.plan.budget import Clock, Spread, fit_runs, phase_use, reserve_hours
+from ftui.plan.budget import Chance, Clock, Fit, Spread, fit_runs, phase_use, reserve_hours
 from ftui.plan.cuts import cuts
 from ftui.plan.durations import RunCosts, plan_durations
 from ftui.plan.predicted import ASSUMPTIONS
@@ -52,8 +52,18 @@ def describe_fit(
         "probably": [run.id for run in fit.probably],
         "left_out": [run.id for run in fit.left_out],
         "causes": {placed.run.id: placed.cause for placed in fit.placed if placed.cause},
+        "by_variant": _by_variant(fit),
         "seconds_per_run": {name: [d.seconds, d.low, d.high] for name, d in durations.items()},
     }
+
+
+def _by_variant(fit: Fit) -> dict[str, dict[Chance, int]]:
+    """How many runs of each variant fit surely, probably and not, in queue order of their first."""
+    counts: dict[str, dict[Chance, int]] = {}
+    for placed in fit.placed:
+        own = counts.setdefault(placed.run.variant, {"surely": 0, "probably": 0, "left out": 0})
+        own[placed.chance] += 1
+    return counts
 
 
 def describe_cuts(
@@ -127,8 +137,17 @@ def _fit_lines(fit: Mapping[str, Any] | None, runs: int) -> Iterator[str]:
     )
     yield f"  surely fit: {len(fit['surely'])} of {runs} runs"
     if fit["probably"]:
-        yield f"  probably fit: {len(fit['probably'])}, if all goes as expected: {', '.join(fit['probably'])}"
-    yield from (f"  left out: {run}: {fit['causes'][run]}" for run in fit["left_out"])
+        yield f"  probably fit, if all goes as expected: {_named(fit['by_variant'], 'probably')}"
+    if fit["left_out"]:
+        yield f"  left out: {_named(fit['by_variant'], 'left out')}"
+        first = fit["left_out"][0]
+        yield f"    the first is {first}: {fit['causes'][first]}"
     if fit["assumptions"]:
         yield "  the prediction assumes:"
     yield from (f"    {assumed}" for assumed in fit["assumptions"])
+
+
+def _named(by_variant: Mapping[str, Mapping[str, int]], chance: str) -> str:
+    """Variants with runs of such a chance, and how many of how many."""
+    told = ((name, counts[chance], sum(counts.values())) for name, counts in by_variant.items() if counts[chance])
+    return ", ".join(f"{name} ({count} of {all_runs})" for name, count, all_runs in told)

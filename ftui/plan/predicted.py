@@ -31,6 +31,7 @@ STATES_PER_PARAMETER = 3
 """What a checkpoint keeps of each trained parameter: itself and AdamW's two moments."""
 
 ASSUMPTIONS = (
+    "one such device for each process of a run, so that one run follows another",
     "an update: the forecast's range, and at most 20 microseconds for each operation to start",
     "a validation: a third of an update's time for each example, as its forward pass takes",
     "written answers: at most all their tokens, each as many operations to start as a forward pass",

@@ -52,8 +52,10 @@ def test_the_fit_says_surely_probably_and_left_out_and_the_cuts_that_make_room()
     text = plan_text(told)
     assert "all fitting runs end after 9.00 h (6.00 to 15.00) of 10 h on 1 place, as measured by the pilot" in text
     assert "surely fit: 4 of 6 runs" in text
-    assert f"probably fit: 1, if all goes as expected: {runs[4]}" in text
-    assert f"left out: {runs[5]}: it would end after 12 h, and experiments have 10 h" in text
+    assert fit["by_variant"]["slower"] == {"surely": 0, "probably": 1, "left out": 1}
+    assert "probably fit, if all goes as expected: slower (1 of 2)" in text
+    assert "left out: slower (1 of 2)" in text
+    assert f"the first is {runs[5]}: it would end after 12 h, and experiments have 10 h" in text
     assert [cut["title"] for cut in told["cuts"] if not cut["fits"]] == [
         "17 h for experiments instead of 10, from 7 unplanned ones"
     ]
