@@ -121,7 +121,7 @@ def rental_lines(described: Mapping[str, Any], width: int) -> Iterator[str]:
     for cut in described["cuts"]:
         after = f"{cut['hours']:.3g} h needed, at most {cut['hours_high']:.3g}"
         yield f"    {cut['title']} ({after}; {'all fits' if cut['fits'] else 'more fits, but not all'})"
-        yield f"      changes: {cut['experiment']}"
+        yield f"      to the experiment: {cut['experiment']}"
 
 
 def _fit_lines(fit: Mapping[str, Any] | None, runs: int) -> Iterator[str]:

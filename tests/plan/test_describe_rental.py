@@ -61,7 +61,7 @@ def test_the_fit_says_surely_probably_and_left_out_and_the_cuts_that_make_room()
     ]
     for cut in told["cuts"]:
         assert f"{cut['title']} ({cut['hours']:.3g} h needed, at most {cut['hours_high']:.3g}" in text
-        assert f"changes: {cut['experiment']}" in text
+        assert f"to the experiment: {cut['experiment']}" in text
 
 
 def test_each_variant_has_its_hours_and_its_share_of_the_price() -> None:

@@ -6,12 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ftui.plan.grid import LABELS, GridError, grid, grid_text, parse_grid
 from ftui.plan.schema import Plan, Variant
 from ftui.plan.variants import apply_change, planned_runs
+from tests.builders.properties import drawn
 from tests.builders.tiny import tiny_plan
 
 ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
@@ -50,7 +51,7 @@ def control_value(of: Plan, field: str) -> Any:
 
 
 @given(grids)
-@settings(max_examples=150, deadline=None)
+@drawn
 def test_every_variant_applies_cleanly_and_none_equals_the_control(values: dict[str, list[Any]]) -> None:
     own = plan()
     variants = grid(own, values, "Nobody knows yet.")
@@ -71,7 +72,7 @@ def test_every_variant_applies_cleanly_and_none_equals_the_control(values: dict[
 
 
 @given(grids)
-@settings(max_examples=150, deadline=None)
+@drawn
 def test_a_grid_is_read_back_as_it_was_written(values: dict[str, list[Any]]) -> None:
     assert parse_grid(grid_text(values)) == values
 
