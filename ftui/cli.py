@@ -240,10 +240,12 @@ def _inspect(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from ftui.engine.placement import NoPlace, places
+    from ftui.plan.budget import rental_clock
     from ftui.plan.describe import describe_plan, plan_text
+    from ftui.plan.predicted import predicted_closing, predicted_costs
     from ftui.plan.settings import own_batches
-    from ftui.record.estimates import closing_durations, run_durations
-    from ftui.record.journal import read_journal
+    from ftui.record.estimates import closing_durations, run_costs
+    from ftui.record.journal import now, read_journal
     from ftui.record.rows import read_gates
     from ftui.record.state import fold
 
@@ -261,19 +263,36 @@ def _plan(options: argparse.Namespace) -> int:
         raise Answer(NO, f"error: {error}") from None
     passed = [gates for gates in state.gates if gates.passed]
     rows = read_gates(files.gates(passed[-1].id).rows) if passed else []
-    durations, closing = run_durations(plan, version, rows), closing_durations(version, rows)
+    costs, closing = run_costs(plan, version, rows), closing_durations(version, rows)
     try:
         slots = len(places(plan.machine)) // plan.machine.processes
     except NoPlace as error:
         print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
         slots = 1
-    described = describe_plan(plan, version, durations, slots, closing, _power(files, plan, state, report))
-    texts = [plan_text(described)]
+    told = predicted_for = None
     if options.device is not None:
-        from ftui.forecast import forecast, forecast_text
+        from ftui.forecast import forecast, forecast_text, predicted_updates
 
-        described["forecast"] = forecast(plan, version, report, files, options.device)
-        texts.append(forecast_text(described["forecast"]))
+        told = forecast(plan, version, report, files, options.device)
+        if not costs:
+            costs = predicted_costs(plan, version, predicted_updates(told))
+            closing = predicted_closing(version, costs)
+            slots, predicted_for = 1, options.device.name  # of the device there is one for each process of a run
+    described = describe_plan(
+        plan,
+        version,
+        costs,
+        slots,
+        closing,
+        _power(files, plan, state, report),
+        clock=state.clock or rental_clock(plan.rental, now().astimezone()),
+        launched=state.clock is not None,
+        predicted_for=predicted_for,
+    )
+    texts = [plan_text(described)]
+    if told is not None:
+        described["forecast"] = told
+        texts.append(forecast_text(told))
     print_json(described) if options.json else print("\n".join(texts))
     return DONE
 

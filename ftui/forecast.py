@@ -19,6 +19,7 @@ from ftui.data.prepare import DataReport, write_version
 from ftui.engine.launch import predict_command
 from ftui.machine.devices import BUSY, GIB, IDLE, Device, update_seconds
 from ftui.plan.load import plan_hash
+from ftui.plan.predicted import PredictedUpdate
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, RunSettings, dump_settings, run_settings
 from ftui.plan.variants import BASE, CONTROL, planned_runs, variant_plan
@@ -71,6 +72,19 @@ def forecast(
         "methods": methods,
         "fits": False if not all(planned) else None if unknown else True,
     }
+
+
+def predicted_updates(told: Mapping[str, Any]) -> dict[str, PredictedUpdate]:
+    """What a forecast (see `forecast`) says of the update of each variant, those left out of which it knows no time."""
+    found = {}
+    for method in told["methods"]:
+        for row in method["rows"]:
+            if row["planned"] and row["seconds_per_update"] is not None:
+                low, high = row["seconds_per_update"]
+                sizes = method["parameters"], method["trainable"]
+                update = PredictedUpdate(low, high, row["operations_per_update"], *sizes)
+                found.update(dict.fromkeys(method["variants"], update))
+    return found
 
 
 def beside_measured(

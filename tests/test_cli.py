@@ -8,13 +8,15 @@ import resource
 import shutil
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from ftui.plan.load import load_plan, plan_hash
-from ftui.record.journal import Journal
-from tests.builders.campaign import supervised
+from ftui.record.journal import Journal, read_journal
+from ftui.record.state import fold
+from tests.builders.campaign import build_campaign, supervised
 from tests.builders.processes import ENVIRONMENT, module
 from tests.builders.tiny import tiny_campaign, tiny_plan, write_rows
 
@@ -56,9 +58,30 @@ def test_plan_does_the_arithmetic_of_the_seed_case(seed_case: Path) -> None:
     assert described["rental"]["price"] == 3 * 24 * 2.50
     assert described["rental"]["free_hours"] == 0
     assert len(described["runs"]) == 3 * (1 + 1 + 2)
+    phases = {stretch["phase"]: stretch["hours"] for stretch in described["rental"]["timeline"]}
+    assert phases == described["rental"]["hours"] and described["cuts"] == [] and described["fit"] is None
     text = ftui("plan", seed_case).stdout
+    assert "if it is launched now:" in text and "P preflight       2 " in text
     assert "2 × 8 × 1 = 16 examples per update" in text
     assert "training.learning_rate: 0.0001 → 0.0002" in text
+
+
+def test_after_the_pilot_plan_says_what_fits_what_it_costs_and_when(tmp_path: Path) -> None:
+    files = build_campaign(tmp_path, "closed").files
+    shutil.copytree(SEED_CASE / "data", files.root / "data", dirs_exist_ok=True)
+    described = json.loads(ftui("plan", files.root, "--json").stdout)
+    fit, runs = described["fit"], described["runs"]
+    assert fit["predicted_for"] is None and fit["surely"] == runs and fit["left_out"] == []
+    middle, low, high = fit["seconds_per_run"]["control"]
+    for variant in described["variants"]:
+        # Two seeds, the same batch as the control.
+        assert variant["hours"] == pytest.approx([2 * seconds / 3600 for seconds in (middle, low, high)])
+        assert variant["cost"] == pytest.approx([h * 2.50 / fit["places"] for h in variant["hours"]])
+    clock, timeline = fold(read_journal(files.journal)).clock, described["rental"]["timeline"]
+    assert clock is not None and described["rental"]["starts"] == "as launched"
+    assert datetime.fromisoformat(timeline[0]["starts_at"]) == clock.starts_at
+    assert datetime.fromisoformat(timeline[-1]["ends_at"]) == clock.ends_at
+    assert "as measured by the pilot" in ftui("plan", files.root).stdout
 
 
 def test_a_bad_plan_gives_every_problem_and_exit_code_1(seed_case: Path) -> None:

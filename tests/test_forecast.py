@@ -58,6 +58,19 @@ def test_each_distinct_step_is_told_once_with_checkpointing_off_and_on(campaign:
     assert len(told["margin"]["stands_for"]) >= 4
 
 
+def test_what_fits_is_predicted_where_nothing_was_measured_and_is_called_so(campaign: CampaignFiles) -> None:
+    told = json.loads(module("ftui.cli", "plan", campaign.root, "--for", "l4", "--json").stdout)
+    fit = told["fit"]
+    assert fit["predicted_for"] == "l4" and fit["places"] == 1 and len(fit["assumptions"]) >= 4
+    assert set(fit["seconds_per_run"]) == {"base", "control", "slower", "wider"}
+    low, high = told["forecast"]["methods"][0]["rows"][0]["seconds_per_update"]
+    middle, least, most = fit["seconds_per_run"]["control"]
+    assert least >= 12 * low and least < middle < most and (high is None or most >= 12 * high)
+    # Nobody knows how long a step in 4 bits takes.
+    assert [run for run in told["runs"] if "packed" in run] == fit["left_out"]
+    assert told["closing"]["export"]["hours"] > 0
+
+
 def test_what_does_not_fit_is_said_and_is_no_error(small: CampaignFiles) -> None:
     answer = module("ftui.cli", "plan", small.root, "--for", "1GB")
     assert answer.returncode == 0, answer.stderr
@@ -65,6 +78,7 @@ def test_what_does_not_fit_is_said_and_is_no_error(small: CampaignFiles) -> None
         "does not fit" in answer.stdout and "off, planned" in answer.stdout and "only memory is known" in answer.stdout
     )
     assert "More is better." in answer.stdout, "the plan comes first"
+    assert "what fits is known after the pilot" in answer.stdout, "of a size, no time is known"
 
 
 def test_an_unknown_device_is_wrong_usage_with_what_is_near(campaign: CampaignFiles) -> None:

@@ -16,9 +16,11 @@ same models serve the command line, the app, the supervisor and the training pro
     cuts.py      what could be cut so that all runs fit, and what that does to the experiment
     detect.py    what one paired comparison can tell: chances and smallest differences
     power.py     what the planned evaluation can show, and what it cannot
+    grid.py      variants from values of fields, and a grid as a person writes it
     settings.py  `run.toml`: every setting of one run, frozen
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints
+    describe_rental.py  the part of it that is about time and money
     edit.py      fields changed in the text a person wrote
     places.py    on which line of the file a field stands
     example.py   the commented plan that `ftui new` writes

@@ -159,7 +159,7 @@ def fit_runs(runs: Sequence[PlannedRun], durations: Mapping[str, Spread], hours:
 
     `durations` maps variant names to the duration of one run; what it does not name is left out. `hours` are those for experiments:
     what is kept for the end is never among them. A run that does not fit takes no time, so that it does not block a shorter one after
-    it, and no run after it takes time from it. Nothing trains before the last baseline has ended.
+    it, and no run after it takes time from it. Baselines count among them, and nothing trains before the last of them has ended.
     """
     limit = hours * 3600
     # The last knows all that may be started before a run: also what is left out as expected, but may find room if all goes fast.

@@ -186,7 +186,7 @@ def _fewer_variants(room: _Room) -> Iterator[Cut]:
     kept = 1 if plan.hypothesis.reference == "control" else 0
     for count in range(1, len(queue) - kept + 1):
         dropped = queue[-count:]
-        questions = " ".join(f"{variant.because.rstrip('.')}." for variant in dropped)
+        questions = " ".join(dict.fromkeys(f"{variant.because.rstrip('.')}." for variant in dropped))
         names = tuple(variant.id for variant in dropped)
         experiment = f"drops {'a question' if count == 1 else f'{count} questions'}, which nobody will have answered: {questions}"
         if cut := room.cut(f"leave out {', '.join(names)}", experiment, {}, names):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ftui.plan.budget import Spread, fit_runs, phase_use, reserve_hours
+from ftui.plan.budget import Clock, Spread
+from ftui.plan.describe_rental import (
+    cost_line,
+    describe_cuts,
+    describe_fit,
+    describe_rental,
+    rental_lines,
+    variant_costs,
+)
+from ftui.plan.durations import RunCosts, plan_durations
 from ftui.plan.power import Power
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, own_batches
@@ -15,17 +24,22 @@ from ftui.plan.variants import CONTROL, apply_change, planned_runs, variant_plan
 def describe_plan(
     plan: Plan,
     data: DataVersion,
-    durations: Mapping[str, Spread],
+    costs: Mapping[str, RunCosts],
     slots: int,
     closing: Mapping[str, Spread] | None = None,
     power: Power | None = None,
+    *,
+    clock: Clock | None = None,
+    launched: bool = False,
+    predicted_for: str | None = None,
 ) -> dict[str, Any]:
-    """The plan as plain values. `durations` is {} before the pilot; then nothing is said about what fits.
+    """The plan as plain values. `costs` is {} where nothing is measured or predicted; then nothing is said about what fits.
 
-    `closing` holds the durations of one run's test evaluation and of the export, `power` what the evaluation can show.
+    `closing` holds the durations of one run's test evaluation and of the export, `power` what the evaluation can show. `clock` says when the rental starts and ends, or
+    would if it were launched now. `predicted_for` names the device where costs are predicted.
     """
     control = own_batches(plan, data)
-    runs = planned_runs(plan)
+    runs, durations = planned_runs(plan), plan_durations(plan, data, costs)
     described: dict[str, Any] = {
         "hypothesis": plan.hypothesis.model_dump(),
         "guardrails": [g.model_dump() for g in plan.guardrails],
@@ -39,39 +53,30 @@ def describe_plan(
             "epochs": control.epochs,
             "sentences": control.sentences(),
         },
-        "variants": [{"id": CONTROL, "because": "the plan as written", "changes": []}]
-        + [
-            {"id": v.id, "because": v.because, "changes": [str(c) for c in apply_change(plan, v).changes]}
-            for v in plan.variants
+        "variants": [
+            {"id": name, "because": because, "changes": changes, **variant_costs(plan, durations, name, slots)}
+            for name, because, changes in _variants(plan)
         ],
         "flags": _broken_hold(plan, data),
         "seeds": plan.evaluation.seeds,
         "runs": [run.id for run in runs],
-        "rental": {
-            "days": plan.rental.days,
-            "hours": {use.phase: use.planned_hours for use in phase_use(plan.rental, {})},
-            "free_hours": plan.rental.days * 24 - plan.rental.hours.total,
-            "reserved_hours": reserve_hours(plan.rental),
-            "price": None if plan.rental.price_per_hour is None else plan.rental.price_per_hour * plan.rental.days * 24,
-            "currency": plan.rental.currency,
-        },
+        "rental": describe_rental(plan.rental, clock, launched),
         "fit": None,
         "closing": None,
+        "cuts": [],
     }
     if closing:
         described["closing"] = _closing(plan, closing, len(runs), slots)
-    if durations:
-        fit = fit_runs(runs, durations, plan.rental.hours.experiment, slots)
-        described["fit"] = {
-            "places": slots,
-            "hours": fit.hours,
-            "hours_low": fit.hours_low,
-            "hours_high": fit.hours_high,
-            "fits": [run.id for run in fit.fits],
-            "left_out": [run.id for run in fit.left_out],
-            "seconds_per_run": {name: [d.seconds, d.low, d.high] for name, d in durations.items()},
-        }
+    if costs:
+        described["fit"] = describe_fit(plan, data, costs, slots, predicted_for)
+        described["cuts"] = describe_cuts(plan, data, costs, slots, predicted_for)
     return described
+
+
+def _variants(plan: Plan) -> list[tuple[str, str, list[str]]]:
+    """Id, reason and changes of everything that trains."""
+    changed = [(v.id, v.because, [str(c) for c in apply_change(plan, v).changes]) for v in plan.variants]
+    return [(CONTROL, "the plan as written", []), *changed]
 
 
 def _closing(plan: Plan, closing: Mapping[str, Spread], runs: int, slots: int) -> dict[str, Any]:
@@ -111,8 +116,8 @@ def _power_lines(power: Mapping[str, Any] | None) -> list[str]:
     return ["", "What the evaluation can show", *sentences, *(f"  ! {flag}" for flag in power["flags"])]
 
 
-def plan_text(described: Mapping[str, Any]) -> str:
-    """The description as lines for a terminal."""
+def plan_text(described: Mapping[str, Any], width: int = 78) -> str:
+    """The description as lines for a terminal; the rental's bar is `width` cells wide."""
     hypothesis, rental, data = described["hypothesis"], described["rental"], described["data"]
     lines = [
         hypothesis["statement"],
@@ -134,33 +139,15 @@ def plan_text(described: Mapping[str, Any]) -> str:
         "",
         "Variants",
     ]  # fmt: skip
-    width = max(len(v["id"]) for v in described["variants"])
+    names = max(len(v["id"]) for v in described["variants"])
     for variant in described["variants"]:
         changes = "; ".join(variant["changes"]) or "the plan as written"
-        lines.append(f"  {variant['id']:<{width}}  {changes}")
+        lines.append(f"  {variant['id']:<{names}}  {changes}")
         if variant["changes"]:
-            lines.append(f"  {'':<{width}}  because: {variant['because']}")
+            lines.append(f"  {'':<{names}}  because: {variant['because']}")
+        if costs := cost_line(variant, len(described["seeds"]), rental["currency"]):
+            lines.append(f"  {'':<{names}}  {costs}")
     lines += [f"  ! {flag}" for flag in described["flags"]]
     seeds = ", ".join(map(str, described["seeds"]))
     lines += [f"  seeds {seeds}: {len(described['runs'])} runs, the base included", "", "Rental"]
-    hours = " · ".join(f"{phase} {h:g} h" for phase, h in rental["hours"].items())
-    lines.append(f"  {rental['days']:g} days: {hours} · unplanned {rental['free_hours']:g} h")
-    lines.append(
-        f"  training ends {rental['reserved_hours']:g} h before the end: kept for evaluation, export and margin"
-    )
-    if rental["price"] is not None:
-        lines.append(f"  price of the whole rental: {rental['price']:,.2f} {rental['currency']}")
-    fit = described["fit"]
-    if fit is None:
-        lines.append("  what fits is known after the pilot: `ftui run` measures it before anything trains")
-    else:
-        lines.append(
-            f"  all fitting runs end after {fit['hours']:.2f} h ({fit['hours_low']:.2f} to {fit['hours_high']:.2f}) "
-            f"on {fit['places']} place{'s' if fit['places'] != 1 else ''}, as measured by the pilot"
-        )
-        lines += [f"  left out: {run}" for run in fit["left_out"]]
-    for phase, needed in (described["closing"] or {}).items():
-        verdict = "" if needed["enough"] else ": too few, give it more"
-        about = f"{needed['hours']:.2f} h, at most {needed['hours_high']:.2f}"
-        lines.append(f"  {phase} needs about {about}; the plan keeps {needed['planned']:g} h{verdict}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *rental_lines(described, width)])

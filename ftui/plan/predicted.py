@@ -31,11 +31,12 @@ STATES_PER_PARAMETER = 3
 """What a checkpoint keeps of each trained parameter: itself and AdamW's two moments."""
 
 ASSUMPTIONS = (
+    "one such device for each process of a run, so that one run follows another",
     "an update: the forecast's range, and at most 20 microseconds for each operation to start",
-    "a validation: a third of an update's time for each example (the forward pass); at most, written answers take all their tokens,"
-    " each the start of a forward pass's operations",
+    "a validation: a third of an update's time for each example, as its forward pass takes",
+    "written answers: at most all their tokens, each as many operations to start as a forward pass",
     "a start: 15 to 120 s, and the weights read at 0.2 to 2 GB/s",
-    "a checkpoint: trained parameters and two moments written at 0.2 to 2 GB/s, and 0.1 to 2 s for its files",
+    "a checkpoint: 0.1 to 2 s, and trained parameters and two moments written at 0.2 to 2 GB/s",
 )
 """What the durations stand on, in words."""
 

@@ -32,7 +32,12 @@ _EXPERIMENT_SHARE = 0.97
 
 
 def default_hours(days: float) -> RentalHours:
-    """Hours by phase for a rental of so many days, in figures a person would write. They never add up to more than the rental has."""
+    """Hours by phase for a rental of so many days, in figures a person would write. They never add up to more than the rental has.
+
+    Raises ValueError when there are no days.
+    """
+    if days <= 0:
+        raise ValueError(f"a rental has days; found {days:g}")
     factor = min(days / 3, math.sqrt(days / 3))
     hours = {phase: _figure(three * factor) for phase, three in _THREE_DAYS.items()}
     rest = days * 24 - sum(hours.values())

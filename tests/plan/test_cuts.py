@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+import tomli_w
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ftui.plan.budget import Fit, Spread, fit_runs
 from ftui.plan.cuts import Cut, cut_plan, cuts
 from ftui.plan.durations import RunCosts, plan_durations
+from ftui.plan.edit import changed_text
+from ftui.plan.load import parse_plan
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion
 from ftui.plan.variants import planned_runs
+from tests.builders.properties import drawn
 from tests.builders.tiny import tiny_plan
 
 DATA = DataVersion(hash="d" * 16, train_examples=800, validation_examples=100, test_examples=100, labels=["a", "b"])
@@ -77,7 +81,7 @@ own_costs = st.builds(RunCosts, spreads, spreads, spreads, spreads)
     st.floats(0.5, 16),
     st.sampled_from([("updates", 100), ("epochs", 3), ("examples", 1000)]),
 )
-@settings(max_examples=100, deadline=None)
+@drawn
 def test_a_cut_that_claims_to_fit_does_when_applied(
     known: dict[str, RunCosts], slots: int, sure: bool, hours: float, held: tuple[str, int]
 ) -> None:
@@ -173,6 +177,23 @@ def test_what_is_only_predicted_need_not_fit_at_its_worst() -> None:
     known = costs(30, slow=2.0)  # 10 h as expected, 20 h at worst
     assert cuts(plan(), DATA, known, 1, sure=False) == []
     assert cuts(plan(), DATA, known, 1)
+
+
+def test_a_cut_can_be_written_into_the_text_of_a_plan() -> None:
+    ends = datetime(2026, 12, 5, 9, tzinfo=UTC)
+    own = plan(rental={"days": 1, "ends_at": ends, "hours": HOURS})
+    text = tomli_w.dumps(_without_nulls(own.model_dump(by_alias=True)))
+    assert parse_plan(text) == own
+    found = [cut for cut in cuts(own, DATA, costs(72), 1) if not cut.drop]
+    assert len(found) >= 4
+    for cut in found:
+        assert parse_plan(changed_text(text, cut.change)) == cut_plan(own, cut.change)
+
+
+def _without_nulls(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _without_nulls(value) for name, value in content.items() if value is not None}
+    return [_without_nulls(value) for value in content] if isinstance(content, list) else content
 
 
 def test_a_cut_that_makes_no_plan_is_none() -> None:

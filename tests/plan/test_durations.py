@@ -1,11 +1,11 @@
-"""How long runs take follows from the plan and the costs of their operations; predicted costs are ranges with stated allowances (R3, S7)."""
+"""How long runs take follows from the plan and what operations cost; predicted costs are ranges with stated allowances (R3, S7)."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ftui.plan.budget import Spread
@@ -22,6 +22,7 @@ from ftui.plan.predicted import (
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, own_batches
 from ftui.plan.variants import variant_plan
+from tests.builders.properties import drawn
 from tests.builders.tiny import tiny_plan
 
 DATA = DataVersion(hash="d" * 16, train_examples=3200, validation_examples=160, test_examples=320, labels=["a", "b"])
@@ -49,7 +50,7 @@ def test_two_times_eight_times_one_is_sixteen_and_3200_examples_seen_once_are_20
     st.integers(1, 8), st.integers(1, 8), st.integers(1, 8), st.integers(1, 5000), st.integers(1, 400),
     st.sampled_from(["updates", "examples", "epochs", "tokens"]),
 )  # fmt: skip
-@settings(max_examples=200, deadline=None)
+@drawn
 def test_a_replica_more_adds_its_examples_to_every_update_and_what_is_derived_follows(
     micro_batch: int, accumulation: int, replicas: int, rows: int, amount: int, hold: str
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ftui.plan.budget import Fit, Spread, fit_runs, rental_clock, reserve_hours, training_ends_at
 from ftui.plan.rental import default_hours
 from ftui.plan.schema import Rental
 from ftui.plan.variants import PlannedRun
+from tests.builders.properties import drawn
 
 NAMES = ("base", "control", "a", "b", "c")
 
@@ -47,7 +48,7 @@ def ends_in_life(
 
 
 @given(queues, all_durations, hours, slots, st.data())
-@settings(max_examples=200)
+@drawn
 def test_what_surely_fits_ends_in_time_whatever_happens_within_the_spread(
     runs: list[PlannedRun], durations: dict[str, Spread], limit: float, places: int, data: st.DataObject
 ) -> None:
@@ -62,7 +63,7 @@ def test_what_surely_fits_ends_in_time_whatever_happens_within_the_spread(
 
 
 @given(queues, all_durations, hours, slots)
-@settings(max_examples=200)
+@drawn
 def test_no_run_fits_while_one_before_it_that_is_no_longer_was_left_out(
     runs: list[PlannedRun], durations: dict[str, Spread], limit: float, places: int
 ) -> None:
@@ -78,7 +79,7 @@ def test_no_run_fits_while_one_before_it_that_is_no_longer_was_left_out(
 
 
 @given(queues, all_durations, hours, slots, st.integers(0, 12))
-@settings(max_examples=200)
+@drawn
 def test_what_comes_later_in_the_queue_changes_nothing_before_it(
     runs: list[PlannedRun], durations: dict[str, Spread], limit: float, places: int, length: int
 ) -> None:
@@ -87,7 +88,7 @@ def test_what_comes_later_in_the_queue_changes_nothing_before_it(
 
 
 @given(st.floats(0.1, 40), queues, all_durations, slots)
-@settings(max_examples=200)
+@drawn
 def test_no_fit_eats_what_is_kept_for_the_end(
     days: float, runs: list[PlannedRun], durations: dict[str, Spread], places: int
 ) -> None:

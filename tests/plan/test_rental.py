@@ -7,12 +7,13 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ftui.plan.budget import Clock, later, passed, rental_clock, training_ends_at
 from ftui.plan.rental import KEPT, LETTERS, default_hours, read_stretch, shares, timeline, timeline_bar, timeline_text
 from ftui.plan.schema import Rental
+from tests.builders.properties import drawn
 
 ZONES = ("UTC", "Europe/Warsaw", "America/St_Johns", "Asia/Seoul", "Australia/Lord_Howe")
 SUMMER_TIME = datetime(2026, 3, 27, 9, tzinfo=ZoneInfo("Europe/Warsaw"))
@@ -31,7 +32,7 @@ def rental(days: float, **fields: object) -> Rental:
 
 
 @given(lengths)
-@settings(max_examples=200)
+@drawn
 def test_default_hours_never_exceed_the_rental_and_leave_each_phase_some(days: float) -> None:
     hours = default_hours(days)
     assert hours.total <= days * 24
@@ -40,6 +41,7 @@ def test_default_hours_never_exceed_the_rental_and_leave_each_phase_some(days: f
 
 
 @given(st.floats(3, 60), st.floats(1, 4))
+@drawn
 def test_a_longer_rental_keeps_more_for_its_end_but_not_in_proportion(days: float, times: float) -> None:
     short, long = default_hours(days), default_hours(days * times)
     kept, more = (sum(getattr(h, phase) for phase in KEPT) for h in (short, long))
@@ -48,7 +50,7 @@ def test_a_longer_rental_keeps_more_for_its_end_but_not_in_proportion(days: floa
 
 
 @given(lengths, starts, st.sampled_from(["start", "end", "launch"]))
-@settings(max_examples=150)
+@drawn
 def test_stretches_join_without_gap_from_start_to_end(days: float, start: datetime, given_as: str) -> None:
     named = {"start": {"starts_at": start}, "end": {"ends_at": later(start, timedelta(days=days))}, "launch": {}}[
         given_as
@@ -110,6 +112,7 @@ def test_what_no_phase_has_is_named_and_what_has_no_hours_is_not() -> None:
 
 
 @given(st.lists(st.floats(0.001, 700), min_size=1, max_size=7), st.integers(7, 200))
+@drawn
 def test_a_bar_is_full_and_each_part_is_seen_and_as_long_as_its_size(sizes: list[float], width: int) -> None:
     cells = shares(sizes, width)
     assert sum(cells) == width and min(cells) >= 1
