@@ -35,8 +35,9 @@ def describe_plan(
 ) -> dict[str, Any]:
     """The plan as plain values. `costs` is {} where nothing is measured or predicted; then nothing is said about what fits.
 
-    `closing` holds the durations of one run's test evaluation and of the export, `power` what the evaluation can show. `clock` says when the rental starts and ends, or
-    would if it were launched now. `predicted_for` names the device where costs are predicted.
+    `closing` holds the durations of one run's test evaluation and of the export, `power` what the evaluation can show.
+    `clock` says when the rental starts and ends, or would if it were launched now. `predicted_for` names the device where costs are
+    predicted.
     """
     control = own_batches(plan, data)
     runs, durations = planned_runs(plan), plan_durations(plan, data, costs)

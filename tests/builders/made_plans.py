@@ -21,9 +21,9 @@ async def bank_questions(person: Person) -> None:
     await person.answer(
         "hypothesis.statement",
         "Adapters in every linear layer sort what people ask their bank into twelve intents better than adapters in query and"
-        " value alone, by at least 0.03 macro-F1.",
+        " value alone, by at least 0.05 macro-F1.",
     )
-    await person.answer("hypothesis.min_improvement", "0.03")
+    await person.answer("hypothesis.min_improvement", "0.05")
     await person.answer("data.train", "data/questions.jsonl")
     await person.answer("data.columns.label", "label")
     await person.answer("data.columns.id", "id")
@@ -95,7 +95,7 @@ async def booking_rehearsal(person: Person) -> None:
         "evaluation.control_inputs",
         "A table for four on Friday at half past seven, please. Anna Nowak.\nDo you have parking?",
     )
-    await person.add("guardrails", "whole", "valid_json", "0.02", "a program can read the answer")
+    await person.add("guardrails", "whole", "valid_json", "0.15", "a program can read the answer")
     await person.add(
         "variants",
         "method.targets",
@@ -109,10 +109,10 @@ async def clothes_rehearsal(person: Person) -> None:
     await person.answer(
         "hypothesis.statement",
         "After forty updates, a net whose first layers stay as they are sorts clothes better than one that is trained as a whole, by"
-        " at least 0.03 macro-F1.",
+        " at least 0.05 macro-F1.",
     )
     await person.answer("hypothesis.task", "image-classification")
-    await person.answer("hypothesis.min_improvement", "0.03")
+    await person.answer("hypothesis.min_improvement", "0.05")
     await person.answer("data.train", "../clothes/data/train")
     await person.answer("data.validation", "../clothes/data/validation")
     await person.answer("data.test", "../clothes/data/test")
