@@ -18,10 +18,8 @@ from ftui.answer import DONE, NO, STATE, STOPPED, USAGE, Answer, print_json
 if TYPE_CHECKING:
     from ftui.data.prepare import DataReport
     from ftui.machine.devices import Device
-    from ftui.plan.power import Power
     from ftui.plan.schema import Plan
     from ftui.record.layout import CampaignFiles
-    from ftui.record.state import Campaign
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -239,75 +237,18 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from ftui.engine.placement import NoPlace, places
-    from ftui.plan.budget import rental_clock
-    from ftui.plan.describe import describe_plan, plan_text
-    from ftui.plan.predicted import predicted_closing, predicted_costs
-    from ftui.plan.settings import own_batches
-    from ftui.record.estimates import closing_durations, run_costs
-    from ftui.record.journal import now, read_journal
-    from ftui.record.rows import read_gates
-    from ftui.record.state import fold
+    from ftui.plan.describe import plan_text
+    from ftui.planning import described_campaign
 
     files = _find(options)
-    plan = _load_plan(files)
-    state = fold(read_journal(files.journal))
-    report = _check_data(files, plan)
-    if report.errors:
-        raise Answer(NO, "\n".join(f"error: {f}" for f in report.errors))
-    # What is launched knows more than the rows do: how many tokens carry loss.
-    version = state.data if state.data is not None and state.data.hash == report.hash else report.version
-    try:
-        own_batches(plan, version)
-    except ValueError as error:
-        raise Answer(NO, f"error: {error}") from None
-    passed = [gates for gates in state.gates if gates.passed]
-    rows = read_gates(files.gates(passed[-1].id).rows) if passed else []
-    costs, closing = run_costs(plan, version, rows), closing_durations(version, rows)
-    try:
-        slots = len(places(plan.machine)) // plan.machine.processes
-    except NoPlace as error:
-        print(f"warning: {error}; what fits is counted for one place", file=sys.stderr)
-        slots = 1
-    told = predicted_for = None
-    if options.device is not None:
-        from ftui.forecast import forecast, forecast_text, predicted_updates
-
-        told = forecast(plan, version, report, files, options.device)
-        if not costs:
-            costs = predicted_costs(plan, version, predicted_updates(told))
-            closing = predicted_closing(version, costs)
-            slots, predicted_for = 1, options.device.name  # of the device there is one for each process of a run
-    described = describe_plan(
-        plan,
-        version,
-        costs,
-        slots,
-        closing,
-        _power(files, plan, state, report),
-        clock=state.clock or rental_clock(plan.rental, now().astimezone()),
-        launched=state.clock is not None,
-        predicted_for=predicted_for,
-    )
+    described = described_campaign(files, _load_plan(files), options.device)
     texts = [plan_text(described)]
-    if told is not None:
-        described["forecast"] = told
-        texts.append(forecast_text(told))
+    if "forecast" in described:
+        from ftui.forecast import forecast_text
+
+        texts.append(forecast_text(described["forecast"]))
     print_json(described) if options.json else print("\n".join(texts))
     return DONE
-
-
-def _power(files: CampaignFiles, plan: Plan, state: Campaign, report: DataReport) -> Power:
-    """What the planned evaluation can show: from the data's counts, and from validation answers where there are some."""
-    from ftui.data.split import count_fields
-    from ftui.plan.power import power_of
-    from ftui.verdict.disagreement import measure_disagreement
-
-    counts = report.counts
-    if plan.hypothesis.task == "extraction":
-        counts = count_fields(report.splits, report.labels)
-    measured = measure_disagreement(files, state, plan)
-    return power_of(plan, len(report.splits["test"]), {name: rows["test"] for name, rows in counts.items()}, measured)
 
 
 def _run(options: argparse.Namespace) -> int:

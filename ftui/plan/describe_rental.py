@@ -111,6 +111,11 @@ def rental_lines(described: Mapping[str, Any], width: int) -> Iterator[str]:
         stretches = [read_stretch(content) for content in rental["timeline"]]
         yield f"  {rental['starts']}:"
         yield from (f"  {line}" for line in timeline_text(stretches, width - 2))
+    yield from fit_lines(described)
+
+
+def fit_lines(described: Mapping[str, Any]) -> Iterator[str]:
+    """What fits, what is needed for the end, and cuts."""
     yield from _fit_lines(described["fit"], len(described["runs"]))
     for phase, needed in (described["closing"] or {}).items():
         verdict = "" if needed["enough"] else ": too few, give it more"

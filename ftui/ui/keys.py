@@ -148,6 +148,7 @@ WIZARD = (
     key("wizard.earlier", "less_than_sign", "shift(-1)", "earlier", "Move the item up", display="<"),
     key("wizard.later", "greater_than_sign", "shift(1)", "later", "Move the item down", display=">"),
     key("wizard.grid", "g", "grid", "grid", "Write variants for a grid of values", show=True),
+    key("wizard.cut", "c", "cut", "make room", "Take one of the cuts that would make every run fit"),
     key("wizard.undo", "u", "undo", "undo", "Take the last change back", show=True),
     key("wizard.predict", "m", "predict", "memory", "Predict memory and time on a device not rented yet", show=True),
     key("wizard.inspect", "i", "inspect", "inspect", "See the data as the loss will see it", show=True),

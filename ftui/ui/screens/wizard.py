@@ -30,7 +30,7 @@ from ftui.ui.wizard import asking
 from ftui.ui.wizard.answers import answered, meaning, shown
 from ftui.ui.wizard.assist import MADE_FORMAT, completed
 from ftui.ui.wizard.consequences import what_follows
-from ftui.ui.wizard.dialogs import ask_for_device, ask_to_launch
+from ftui.ui.wizard.dialogs import ask_for_cut, ask_for_device, ask_to_launch
 from ftui.ui.wizard.items import ask_for_grid, ask_for_guardrail, ask_for_variant
 from ftui.ui.wizard.knowing import KnowingScreen
 from ftui.ui.wizard.offers import offers, suggestion
@@ -348,6 +348,20 @@ class WizardScreen(KnowingScreen):
                 self.notify("Predicted as soon as the plan has no problems.", markup=False)
             self.show_scene()
             self.describe()
+
+    def action_cut(self) -> None:
+        if (self.scene.described or {}).get("cuts"):
+            self.cut()
+        else:
+            self.notify(
+                "Nothing is known that would have to be cut; what fits is shown in steps 8 and 9.", markup=False
+            )
+
+    @work(exclusive=True, group="answer")
+    async def cut(self) -> None:
+        draft = await ask_for_cut(self.app, self.scene)
+        if draft is not None:
+            self.change(draft)
 
     def action_reload(self) -> None:
         self.read()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from ftui.plan.budget import rental_clock
+from ftui.plan.describe_rental import cost_line, fit_lines
 from ftui.plan.rental import timeline, timeline_text
 from ftui.plan.schema import Plan
 from ftui.plan.settings import own_batches
@@ -14,7 +16,7 @@ from ftui.record.text import safe, size_words
 from ftui.ui.widgets.follows import Line
 from ftui.ui.wizard.questions import value_of, writes
 from ftui.ui.wizard.scene import Scene
-from ftui.ui.words import hours, money, pad
+from ftui.ui.words import money, pad
 
 MOST_CATEGORIES, NAME = 12, 20
 """Categories listed, and cells of their names."""
@@ -328,14 +330,9 @@ def fit(scene: Scene) -> Iterator[Line]:
         else:
             yield "What fits is known after the pilot; m predicts it for a device.", "muted"
         return
-    yield from ((line, "text") for line in fit_lines(described))
-
-
-def fit_lines(described: dict[str, object]) -> list[str]:
-    """The fit as `ftui plan` says it."""
-    from ftui.plan.describe import fit_text
-
-    return fit_text(described)
+    yield from ((line.removeprefix("  "), "text") for line in fit_lines(described))
+    if described["cuts"]:
+        yield "c takes one of them.", "muted"
 
 
 def _variants(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
@@ -350,23 +347,23 @@ def _variants(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
         return
     costs = {v["id"]: v for v in (scene.described or {}).get("variants") or []}
     control = _length(scene, plan)
-    yield f"{CONTROL}: the plan as written{control}{_cost(costs.get(CONTROL), plan)}", "bright"
+    yield f"{CONTROL}: the plan as written", "bright"
+    yield from _cost(costs.get(CONTROL), plan)
+    yield f"  {control}" if control else "", "text"
     for variant in plan.variants:
         applied = apply_change(plan, variant)
         yield f"{variant.id}: {'; '.join(map(str, applied.changes))}", "bright"
-        if applied.plan is not None:
+        yield from _cost(costs.get(variant.id), plan)
+        if applied.plan is not None and control:
             held = _length(scene, applied.plan)
-            yield (
-                f"  {'the same ' + plan.training.hold if held == control else 'NOT the same ' + plan.training.hold}{held}"
-                + _cost(costs.get(variant.id), plan),
-                "text" if held == control else "warn",
-            )
+            same = held == control
+            yield f"  {'as' if same else 'NOT as'} the control: {held}", "text" if same else "warn"
+    for flag in (scene.described or {}).get("flags") or []:
+        yield f"! {flag}", "warn"
     runs = planned_runs(plan)
     yield "", "text"
-    yield (
-        f"{len(runs)} runs with {len(plan.evaluation.seeds)} seeds, in this order: {', '.join(dict.fromkeys(r.variant for r in runs))}",
-        "text",
-    )
+    order = ", ".join(dict.fromkeys(run.variant for run in runs))
+    yield f"{len(runs)} runs with {len(plan.evaluation.seeds)} seeds, in this order: {order}", "text"
     yield from fit(scene)
 
 
@@ -377,15 +374,12 @@ def _length(scene: Scene, plan: Plan) -> str:
         counted = own_batches(plan, scene.version)
     except ValueError:
         return ""
-    return f"; {counted.updates:,} updates, {counted.examples:,} examples seen"
+    return f"{counted.updates:,} updates, {counted.examples:,} examples seen"
 
 
-def _cost(variant: dict[str, object] | None, plan: Plan) -> str:
-    if not variant or not isinstance(variant.get("hours"), int | float):
-        return ""
-    taken = float(variant["hours"])  # type: ignore[arg-type]
-    rate = plan.rental.price_per_hour
-    return f"; {hours(taken)} h" + ("" if rate is None else f", {money(taken * rate, plan.rental.currency)}")
+def _cost(variant: Mapping[str, Any] | None, plan: Plan) -> Iterator[Line]:
+    if variant and (said := cost_line(variant, len(plan.evaluation.seeds), plan.rental.currency)):
+        yield f"  {said}", "text"
 
 
 def _review(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
@@ -409,7 +403,10 @@ def _review(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     if scene.described is not None:
         from ftui.plan.describe import plan_text
 
-        yield from ((line, "text") for line in plan_text(scene.described).splitlines())
+        yield from (
+            (line, "warn" if line.startswith("  !") else "text")
+            for line in plan_text(scene.described, width).splitlines()
+        )
     elif scene.describing:
         yield "working the plan out", "muted"
     elif scene.described_problem:

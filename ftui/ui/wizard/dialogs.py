@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from textual.app import App
 
 from ftui.machine.devices import CATALOGUE, GIB, UnknownDevice, find_device
+from ftui.plan.draft import Draft
+from ftui.plan.fields import all_fields
 from ftui.ui.screens.edit import ChoiceEditor, Offer, TextEditor
 from ftui.ui.wizard.scene import Scene
 
@@ -29,6 +33,24 @@ async def ask_for_device(app: App[None], scene: Scene) -> str | None:
 
         text = await app.push_screen_wait(TextEditor("Device or size", "l4, h100, 24GB, …", "", check=check))
     return None if text is None else text.strip()
+
+
+async def ask_for_cut(app: App[None], scene: Scene) -> Draft | None:
+    """The draft after a cut, None when left."""
+    cuts = (scene.described or {}).get("cuts") or []
+    offered = [Offer(cut["title"], cut["experiment"]) for cut in cuts]
+    why = "The gentlest first; what each does to the experiment stands beside it. u takes it back."
+    title = await app.push_screen_wait(ChoiceEditor("What makes room?", why, offered, ""))
+    cut = next((cut for cut in cuts if cut["title"] == title), None)
+    if cut is None:
+        return None
+    draft = scene.draft
+    for name, value in cut["change"].items():
+        when = all_fields()[name].kind == "when"
+        draft = draft.set(tuple(name.split(".")), datetime.fromisoformat(value) if when else value)
+    for variant in cut["drop"]:
+        draft = draft.drop("variants", [item.get("id") for item in draft.items("variants")].index(variant))
+    return draft
 
 
 async def ask_to_launch(app: App[None], name: str, *, launched: bool) -> str | None:
