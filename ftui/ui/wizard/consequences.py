@@ -407,6 +407,8 @@ def _review(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
             (line, "warn" if line.startswith("  !") else "text")
             for line in plan_text(scene.described, width).splitlines()
         )
+        if scene.device:
+            yield from memory(scene)
     elif scene.describing:
         yield "working the plan out", "muted"
     elif scene.described_problem:
