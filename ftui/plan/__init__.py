@@ -21,6 +21,10 @@ same models serve the command line, the app, the supervisor and the training pro
     remedies.py  what can be changed when memory runs out, and what that does to the experiment
     describe.py  a plan in words and plain values: what `ftui plan` prints
     describe_rental.py  the part of it that is about time and money
+    draft.py     the text of a plan on its way, changed field by field
+    fields.py    kind, choices and default of every field, from the models
+    starting.py  what a new plan begins with, and what one answer changes besides itself
+    numbers.py   numbers as a person types them
     edit.py      fields changed in the text a person wrote
     places.py    on which line of the file a field stands
     example.py   the commented plan that `ftui new` writes

@@ -5,8 +5,9 @@ Imports plan, record, machine, engine (its client), verdict and report; never da
 
     app.py        the app, its theme and palette
     keys.py       every key, and what help says about it
-    screens/      home, monitor, inspection, report, doctor; help, questions and texts to write above them
+    screens/      home, monitor, inspection, report, wizard, doctor; help, questions and texts to write above them
     widgets/      one file per region of a screen
+    wizard/       what the wizard asks, knows and concludes
     reader.py     follows the files of a campaign
     inspector.py  asks the data room's own process for examples
     tokens.py     a text token by token, with a ruler of what carries loss
