@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,15 +57,22 @@ def run_ended(supervisor: Supervisor, run: Run, job: Job) -> None:
     outcome = read_outcome(files.outcome)
     if outcome is None or outcome.attempt != attempt:
         reached = newest_checkpoint(supervisor.files, run.id) or 0
-        why = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
-        outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=why)
+        if (killed := supervisor.killed.get(job.key)) is not None:
+            outcome = write_outcome(files.outcome, "stopped", updates=reached, attempt=attempt, cause=killed)
+        elif job.stop_reason and job.exit_code == -signal.SIGTERM:
+            why = "its process was still starting"
+            outcome = write_outcome(files.outcome, "stopped", updates=reached, attempt=attempt, cause=why)
+        else:
+            why = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
+            outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=why)
     elif outcome.status == "completed" and newest_checkpoint(supervisor.files, run.id) != outcome.updates:
         why = f"it said completed, but has no checkpoint after its last update, {outcome.updates}"
         outcome = write_outcome(files.outcome, "failed", updates=outcome.updates, attempt=attempt, cause=why)
     cause = outcome.cause
     if outcome.status == "stopped" and job.stop_reason:
         cause = f"{job.stop_reason}; {cause}"
-    if outcome.status == "lost":
+    supervisor.killed.pop(job.key, None)
+    if outcome.status == "lost" and job.stop_reason is None:  # what was to stop is not taken up again
         supervisor.lost[run.id] = supervisor.lost.get(run.id, 0) + 1
     supervisor.say(
         "run-ended",

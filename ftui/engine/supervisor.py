@@ -43,7 +43,7 @@ from ftui.plan.budget import rental_clock
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
 from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
-from ftui.record.estimates import run_durations
+from ftui.record.estimates import follow_up_durations, run_durations
 from ftui.record.files import replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
@@ -71,6 +71,9 @@ class Supervisor:
         self.data_checked = False
         self.gates_failed = False
         self.lost: dict[str, int] = {}
+        self.killed: dict[str, str] = {}
+        """Runs that a person had killed, by the key of their job, and by whom."""
+        self.began_at = stamp()
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
         self.gate_process = ""
@@ -171,7 +174,8 @@ class Supervisor:
         passed = [gates for gates in self.state.gates if gates.passed]
         if not passed or self.state.data is None:
             return {}
-        return dict(run_durations(self.plan, self.state.data, read_gates(self.files.gates(passed[-1].id).rows)))
+        rows = read_gates(self.files.gates(passed[-1].id).rows)
+        return {**run_durations(self.plan, self.state.data, rows), **follow_up_durations(self.state, self.plan, rows)}
 
     def free_places(self, count: int | None = None) -> Places:
         """The first `count` places no job has, or all of them."""
@@ -202,7 +206,7 @@ class Supervisor:
                 )
         self.lost = {}
         for run in self.state.runs_of(*CONTINUABLE):
-            self._queue(run)
+            self.queue(run)
 
     # Stopping
 
@@ -218,6 +222,15 @@ class Supervisor:
         if job.stop_reason is None:
             job.terminate(reason)
             self._deadlines[job.key] = time.monotonic() + GRACE_SECONDS
+
+    def kill_job(self, key: str, reason: str) -> None:
+        """End a job and everything it started, now. A run is not taken up again by itself."""
+        job = self.jobs[key]
+        if key.startswith("run:"):
+            self.killed[key] = reason
+        else:
+            job.stop_reason = job.stop_reason or reason
+        job.kill()
 
     def _enforce_deadlines(self) -> None:
         for key, deadline in list(self._deadlines.items()):
@@ -271,7 +284,8 @@ class Supervisor:
         data = self.state.data
         assert data is not None  # runs are queued after the data is ready
         planned = PlannedRun(run.number, run.variant, run.seed, run.priority)
-        return run_settings(self.plan, self.plan_hash, planned, data, self.places[0].backend)
+        backend = self.places[0].backend
+        return run_settings(self.plan, self.plan_hash, planned, data, backend, follow_up=run.follow_up)
 
     def _start_run(self, run: Run) -> None:
         folder = self.files.run(run.id)
@@ -328,16 +342,18 @@ class Supervisor:
         assert self.state.data is not None  # runs are queued after the data is ready
         settings = run_settings(self.plan, self.plan_hash, planned, self.state.data, self.places[0].backend)
         kind: Literal["baseline", "train"] = "baseline" if settings.purpose == "baseline" else "train"
-        self._queue(
+        self.queue(
             Run(
                 planned.id, planned.number, planned.variant, planned.seed, kind, planned.priority, settings.change,
                 settings.because,
             )
         )  # fmt: skip
 
-    def _queue(self, run: Run) -> None:
+    def queue(self, run: Run) -> None:
+        """Write down that a run waits: a new one, or one that is taken up again."""
         names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
-        self.say("queued", run=run.id, **{name: getattr(run, name) for name in names})
+        wish = {} if run.request is None or run.attempts else {"request": run.request}
+        self.say("queued", run=run.id, **{name: getattr(run, name) for name in names}, **wish)
 
     # Machine
 
