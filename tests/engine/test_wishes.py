@@ -293,11 +293,10 @@ def test_a_paused_run_leaves_its_place_and_goes_on_from_its_checkpoint(campaign:
     done(campaign, "kill-run", SLOWER)
     assert begun(campaign, CONTROL).attempts[1].resumed_from == control.updates > 0
     done(campaign, "stop-run", CONTROL)
-    begun(campaign, SLOWER)
-    done(campaign, "kill-campaign")
-    assert "still starting" in str(finish(campaign).runs[CONTROL].cause), (
-        "stopped is stopped, also before the first update"
-    )
+    until(lambda: run_of(campaign, CONTROL).status != "running", "it is stopped before its first update")
+    stopped = finish(campaign).runs[CONTROL]
+    assert stopped.status == "stopped" and len(stopped.attempts) == 2
+    assert str(stopped.cause).startswith("stopped by the cli; ")
 
 
 def test_a_relaunch_is_another_run_and_leaves_the_first_alone(campaign: CampaignFiles) -> None:
