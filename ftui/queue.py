@@ -52,7 +52,9 @@ def _stop(files: CampaignFiles, options: argparse.Namespace) -> int:
 def _pause(files: CampaignFiles, options: argparse.Namespace) -> int:
     if options.run is None:
         return _ask(files, options, "pause-queue", "{run} is paused: what runs goes on, nothing new starts")
-    return _ask(files, options, "pause-run", "{run} is paused; `ftui resume` lets it go on from its checkpoint")
+    return _ask(
+        files, options, "pause-run", "{run} is paused: it goes on from its checkpoint when `ftui resume` says so"
+    )
 
 
 def _resume(files: CampaignFiles, options: argparse.Namespace) -> int:

@@ -173,6 +173,7 @@ def in_queue_order(runs: Iterable[Run]) -> list[Run]:
 def priority_to_move(waiting: Iterable[Run], run: Run, direction: int) -> int | None:
     """The priority with which `run` starts before (-1) or after (1) its neighbour in the queue; None where it has none there.
 
+    It may pass others that stand equal with the neighbour: among equals the number decides, which never changes.
     Bases are evaluated before anything trains, whatever their priority, so a run moves among its own kind.
     """
     order = in_queue_order(other for other in waiting if other.kind == run.kind)

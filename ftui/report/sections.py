@@ -40,6 +40,12 @@ def _runs(report: Report) -> list[Block]:
         Heading(2, "Every run"),
         Table(columns, [_run_row(run, metric) for run in report.runs], frozenset(range(2, 7))),
     ]
+    if followed := [
+        f"{run.run} follows {run.follows} with {_settings(run)}; because {run.because}"
+        for run in report.runs
+        if run.follows
+    ]:
+        blocks += [Paragraph("Runs with other settings than the one they follow:"), Bullets(followed)]
     if causes := [
         f"{run.run}: {'; '.join(filter(None, (run.cause, run.test_cause)))}"
         for run in report.runs
@@ -72,6 +78,11 @@ def _run_row(run: RunRow, metric: str) -> tuple[str, ...]:
         number(run.validation.get(metric)),
         number(run.test.get(metric)),
     )
+
+
+def _settings(run: RunRow) -> str:
+    """What is different from the control."""
+    return ", ".join(f"{name} = {value}" for name, value in run.change.items()) or "the control's settings"
 
 
 def number(value: float | None) -> str:

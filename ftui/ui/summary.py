@@ -9,6 +9,7 @@ from datetime import datetime
 
 import numpy as np
 
+from ftui.engine.follow import wish_line
 from ftui.plan.schema import LOWER_IS_BETTER
 from ftui.record.state import Campaign, Run
 from ftui.ui.curves import RunCurve
@@ -173,6 +174,8 @@ def describe_event(row: dict[str, object]) -> str:
     """A journal event as a line: its name and the fields that say something short."""
     if row["event"] == "note":
         return f"note by the {row['by']}: {row['text']}"
+    if row["event"] == "request":
+        return wish_line(row)
     hidden = ("at", "event", "by", "plan", "plan_hash", "data", "placement", "metrics", "findings")
     parts = [f"{name} {value}" for name, value in row.items() if name not in hidden and value not in (None, "", [], {})]
     return f"{row['event']}: {', '.join(parts)}" if parts else str(row["event"])

@@ -25,7 +25,7 @@ from ftui.engine.steps import (
 )
 from ftui.plan.budget import Spread
 from ftui.plan.load import parse_plan
-from ftui.record.state import fold
+from ftui.record.state import fold, in_queue_order, priority_to_move
 from tests.builders.story import BASES, CONTROLS, LAUNCH, PLAN, SLOWER, Story
 from tests.builders.tiny import tiny_plan
 
@@ -228,6 +228,9 @@ def test_what_is_paused_does_not_eat_the_hours_kept_for_evaluation_and_export() 
     over = LAUNCH + timedelta(hours=24 - 5)
     story = Story().ready().ended(*BASES, *CONTROLS).wish("pause-queue")
     assert [type(step) for step in story.steps(now=over)] == [LeaveOut] * 2
+    finished = Story().ready().ended(*BASES, *CONTROLS, *SLOWER).wish("pause-queue")
+    assert finished.steps() == []
+    assert [type(step) for step in finished.steps(now=over)] == [OpenTest], "the evaluation has its hours"
     story = Story().ready().ended(*BASES, *CONTROLS, SLOWER[0]).wish("pause-run", SLOWER[1])
     assert story.steps() == []
     assert story.steps(now=over) == [
@@ -281,6 +284,26 @@ def test_the_order_is_by_asked_priority_then_by_number() -> None:
     assert [run.id for run in story.state.in_order()] == [*BASES, SLOWER[1], CONTROLS[1], SLOWER[0], CONTROLS[0]]
 
 
+def test_a_run_moves_past_its_neighbour_among_those_of_its_kind() -> None:
+    story = Story().ready()
+    waiting, runs = story.state.runs_of("queued"), story.state.runs
+
+    def moved(name: str, direction: int) -> list[str]:
+        priority = priority_to_move(waiting, runs[name], direction)
+        if priority is None:
+            return []
+        before, runs[name].priority = runs[name].priority, priority
+        order = [run.id for run in in_queue_order(waiting)]
+        runs[name].priority = before
+        return order
+
+    assert moved(SLOWER[0], -1) == [*BASES, SLOWER[0], *CONTROLS, SLOWER[1]], "ahead of all that stand equal"
+    assert moved(CONTROLS[1], 1) == [*BASES, CONTROLS[0], *SLOWER, CONTROLS[1]]
+    assert moved(SLOWER[1], -1) == [*BASES, *CONTROLS, SLOWER[1], SLOWER[0]]
+    assert moved(CONTROLS[0], 1) == [*BASES, CONTROLS[1], CONTROLS[0], *SLOWER]
+    assert moved(CONTROLS[0], -1) == moved(SLOWER[1], 1) == moved(BASES[0], -1) == moved(BASES[1], 1) == []
+
+
 def test_a_follow_up_is_trained_and_never_tested() -> None:
     """It takes no part in the comparison, so nothing is learnt by opening the test for it (H4)."""
     story = Story().ready().ended(*BASES, *CONTROLS, *SLOWER).follow_up()
@@ -290,6 +313,16 @@ def test_a_follow_up_is_trained_and_never_tested() -> None:
     everything = (*BASES, *CONTROLS, *SLOWER)
     story.tell("test-opened", opening=1, candidates=list(everything), reason="r").tested(*everything)
     assert story.steps() == [WriteReport()]
+
+
+def test_a_follow_up_that_would_eat_the_reserve_is_left_out() -> None:
+    """It has a duration of its own: its settings may take longer than its variant's."""
+    story = Story().ready().ended(*BASES, *CONTROLS, *SLOWER).follow_up()
+    late = {"now": LAUNCH + timedelta(hours=24 - 5, seconds=-3600)}
+    short, long = Spread(1000, 900, 1100), Spread(4000, 3900, 4100)
+    assert [type(step) for step in story.steps(**late, durations={"slower": short})] == [StartRun]
+    own = {"slower": short, "r007-slower-s1": long}
+    assert [type(step) for step in story.steps(**late, durations=own)] == [LeaveOut]
 
 
 def test_a_follow_up_alone_is_no_result() -> None:

@@ -19,11 +19,14 @@ import pytest
 from ftui.engine.client import Asked, EngineError, ask, start, supervisor_alive, supervisor_pid
 from ftui.engine.follow import event_line
 from ftui.engine.wishes import refusal
+from ftui.plan.load import load_plan
 from ftui.plan.settings import read_settings
+from ftui.record.estimates import follow_up_durations, run_durations
 from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import Row
 from ftui.record.requests import Kind, make_request, put_request
+from ftui.record.rows import read_gates
 from ftui.record.series import read_series
 from ftui.record.state import Campaign, Run, fold
 from ftui.record.summary import summarise, summary_text
@@ -222,6 +225,20 @@ def test_a_stop_that_an_earlier_supervisor_did_not_answer_stops_no_later_one(rec
     assert state.events[-1]["reason"] != "stopped by the cli"
 
 
+def test_a_follow_up_is_given_the_time_that_its_own_settings_take(recorded: CampaignFiles) -> None:
+    """What it must not eat of the reserved hours is reckoned with its own updates (R5)."""
+    state, plan = state_of(recorded), load_plan(recorded.root)
+    assert state.data is not None
+    about = {"number": 9, "variant": "half-rate", "seed": 17, "kind": "train", "priority": 0, "because": "b"}
+    change = {"training.amount": 400, "training.micro_batch": 4}
+    row = {"at": "2026-12-01T09:00:00+00:00", "event": "queued", "by": "supervisor", "run": "r009-half-rate-s17"}
+    fold([{**row, **about, "change": change, "follows": "r005-half-rate-s17"}], state)
+    rows = read_gates(recorded.gates("g001").rows)
+    own = follow_up_durations(state, plan, rows)["r009-half-rate-s17"]
+    planned = run_durations(plan, state.data, rows)["half-rate"]
+    assert 3 < own.seconds / planned.seconds < 4.2, "twice the updates, each of twice the examples"
+
+
 WISHES_OF_ONE_CLIENT = """
 import sys
 from pathlib import Path
@@ -292,8 +309,10 @@ def test_a_paused_run_leaves_its_place_and_goes_on_from_its_checkpoint(campaign:
     assert run_of(campaign, CONTROL).shown == "queued"
     done(campaign, "kill-run", SLOWER)
     assert begun(campaign, CONTROL).attempts[1].resumed_from == control.updates > 0
+    done(campaign, "pause-queue")
     done(campaign, "stop-run", CONTROL)
     until(lambda: run_of(campaign, CONTROL).status != "running", "it is stopped before its first update")
+    done(campaign, "kill-campaign")
     stopped = finish(campaign).runs[CONTROL]
     assert stopped.status == "stopped" and len(stopped.attempts) == 2
     assert str(stopped.cause).startswith("stopped by the cli; ")
@@ -321,5 +340,7 @@ def test_a_relaunch_is_another_run_and_leaves_the_first_alone(campaign: Campaign
     lines = [event_line(row, state) for row in state.events]
     assert f"{new}: queued with other settings than {CONTROL}, because: Wyższa ranga? 더 크게" in lines
     report = build_report(campaign)
-    assert f"{new} follows {CONTROL} with other settings" in to_markdown(report)
+    told = to_markdown(report)
+    assert f"{new} follows {CONTROL} with other settings; it is reported but takes no part in the comparison" in told
+    assert "method.rank = 8, training.learning_rate = 0.002; because Wyższa ranga? 더 크게" in told
     assert json.loads(campaign.run(new).outcome.read_text())["cause"] == "killed by the cli"
