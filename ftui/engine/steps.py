@@ -140,7 +140,7 @@ def next_steps(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
         return [] if "gates" in live or (paused and not situation.only_gates) else [RunGates()]
     if situation.only_gates:
         return [Close("the gates passed; nothing else was asked for", phase=state.phase or "preflight")]
-    queued = {(run.variant, run.seed) for run in state.runs.values() if run.follows is None}
+    queued = {(run.variant, run.seed) for run in state.runs.values()}
     if any((run.variant, run.seed) not in queued for run in planned_runs(plan)):
         return [QueueRuns()]
     steps = _train(state, plan, situation, paused)

@@ -177,7 +177,7 @@ def priority_to_move(waiting: Iterable[Run], run: Run, direction: int) -> int | 
     Bases are evaluated before anything trains, whatever their priority, so a run moves among its own kind.
     """
     order = in_queue_order(other for other in waiting if other.kind == run.kind)
-    place = order.index(run) + direction
+    place = [other.id for other in order].index(run.id) + direction
     if not 0 <= place < len(order):
         return None
     other = order[place]

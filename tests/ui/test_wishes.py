@@ -154,5 +154,9 @@ async def test_without_a_supervisor_a_wish_is_kept_or_refused_at_once(running: B
         await pilot.press("H")
         await until(pilot, lambda: "r001-base-s17 is completed" in said(pilot), "the refusal")
         assert not wishes(running.files)
-        assert (await wished(pilot, running.files, "P")).kind == "pause-queue"
+        await pilot.press("P")
+        await until(pilot, lambda: len(wishes(running.files)) == 1, "a wish")
+        await pilot.press("P")
+        await until(pilot, lambda: len(wishes(running.files)) == 2, "another")
+        assert [wish.kind for wish in wishes(running.files)] == ["pause-queue", "resume-queue"]
         await until(pilot, lambda: "Kept for the next supervisor" in said(pilot), "what becomes of it")

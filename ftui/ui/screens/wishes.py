@@ -18,6 +18,7 @@ class WishingScreen(FtuiScreen):
 
     files: CampaignFiles
     state: Campaign
+    alive: bool
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,6 +29,12 @@ class WishingScreen(FtuiScreen):
     def chosen_run(self) -> Run | None:
         """The run under the cursor."""
         raise NotImplementedError
+
+    def _expected(self) -> Campaign:
+        """What a wish starts from: the record, and while nobody supervises the wishes that wait, too."""
+        from ftui.engine.client import expected_state
+
+        return self.state if self.alive else expected_state(self.files)
 
     def hear(self, state: Campaign) -> None:
         """Say what became of this screen's wishes."""
@@ -67,7 +74,7 @@ class WishingScreen(FtuiScreen):
         return ""
 
     def action_pause_queue(self) -> None:
-        if self.state.paused:
+        if self._expected().paused:
             self.wish("resume-queue", None, "The queue goes on.")
         else:
             self.wish("pause-queue", None, "The queue is paused: what runs goes on, nothing new starts.")
@@ -85,7 +92,7 @@ class WishingScreen(FtuiScreen):
             return
         if run.status != "queued":
             self._say(f"{run.id} is {run.shown}; only a run that waits has a place in the queue", "warning")
-        elif (priority := priority_to_move(self.state.runs_of("queued"), run, direction)) is None:
+        elif (priority := priority_to_move(self._expected().runs_of("queued"), run, direction)) is None:
             self._say(f"{run.id} is the {'first' if direction < 0 else 'last'} of those that wait", "warning")
         else:
             self.wish("priority", run.id, f"{run.id} has priority {priority} now.", priority=priority)
@@ -131,7 +138,7 @@ class WishingScreen(FtuiScreen):
             try:
                 change = parse_change([text or ""])
                 sample = make_request("relaunch", run=run, by="app", change=change, because="asked next")
-                problem = refusal(self.state, sample)
+                problem = refusal(self._expected(), sample)
             except ChangeRefused as refused:
                 problem = str(refused)
             if problem is None:
@@ -157,4 +164,5 @@ class WishingScreen(FtuiScreen):
         run = self.chosen_run
         if run is None:
             self._say("There is no run yet.", "warning")
-        return run
+            return None
+        return self._expected().runs.get(run.id, run)
