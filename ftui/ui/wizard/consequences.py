@@ -175,7 +175,8 @@ def _model(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
         yield from _troubles(scene, "base", "trainable")
         return
     if base.get("problem"):
-        yield safe(base["problem"]), "bad"
+        unnamed = "model.base" in (scene.facts or {}).get("filled", ())
+        yield safe(base["problem"]), "muted" if unnamed else "bad"
         return
     yield (
         f"{base['family']}: {base['parameters']:,} parameters, {size_words(base['bytes'])} of {base['dtype']}, found in the {base['how']}",

@@ -98,6 +98,7 @@ class KnowingScreen(FtuiScreen):
             default=str, sort_keys=True,
         )  # fmt: skip
         if wanted == self._looked_at:
+            self.scene = replace(self.scene, looking=False)  # a look that was on its way was ended by this one
             self.weigh()
             self.describe()
             return
