@@ -70,12 +70,12 @@ def _guardrails(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     if found is None:
         yield from _power_lines(scene)
         return
-    yield f"{pad('slice', NAME)}{'rows':>7}{'settles':>9}{'allowed':>9}", "busy"
+    yield f"{pad('slice', NAME)}{'rows':>6}{'settles':>8}{'allowed':>8}", "busy"
     for row in found.guardrails:
         rows = "–" if row.examples is None else f"{row.examples:,}"
         settles = "–" if row.smallest is None else f"{row.smallest:.3f}"
         mark = " !" if row.enough is False else ""
-        yield f"{pad(row.slice, NAME)}{rows:>7}{settles:>9}{row.tolerance:>9g}{mark}", "warn" if mark else "text"
+        yield f"{pad(row.slice, NAME)}{rows:>6}{settles:>8}{row.tolerance:>8g}{mark}", "warn" if mark else "text"
     yield "", "text"
     yield "Settles: the tolerance with which an equal candidate passes in 8 of 10 campaigns.", "muted"
     if found.too_small:
