@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ftui import __version__
 from ftui.answer import DONE, NO, STATE, STOPPED, USAGE, Answer, print_json
+from ftui.queue import add_queue_commands
 
 if TYPE_CHECKING:
     from ftui.data.prepare import DataReport
@@ -97,8 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     noted.add_argument("text", metavar="TEXT", nargs="?", help="what to note (default: standard input)")
     noted.add_argument("--list", action="store_true", help="show the notebook instead")
     campaign(add("status", _status, "what is going on", json=True))
-    stop = campaign(add("stop", _stop, "stop with a checkpoint; `ftui run` continues"))
-    stop.add_argument("run", metavar="RUN", nargs="?", help="one run instead of the whole campaign")
+    add_queue_commands(lambda name, wish, summary: campaign(add(name, lambda o: wish(_find(o), o), summary, json=True)))
     report = campaign(add("report", _report, "the report of what was recorded; reads only"))
     report.add_argument("--format", choices=("text", "md", "json"), default="text")
     report.add_argument("-o", "--output", metavar="F", type=Path, help="write to a file instead of standard output")
@@ -329,6 +329,8 @@ def _tell(files: CampaignFiles, options: argparse.Namespace, *, waited: bool) ->
     summary = summarise(files, supervisor_alive(files))
     if options.json:
         print_json(summary)
+    if summary["paused"]:
+        print(f"its queue is paused; `ftui resume {options.campaign}` lets it go on", file=sys.stderr)
     if not waited:
         return DONE
     if not options.json and summary["verdict"]:
@@ -359,17 +361,6 @@ def _note(options: argparse.Namespace) -> int:
         raise Answer(USAGE, "either a note or --list")
     files = _find(options)
     return show_notebook(files, json=options.json) if options.list else note(files, options.text, json=options.json)
-
-
-def _stop(options: argparse.Namespace) -> int:
-    from ftui.engine.client import request_stop, supervisor_alive
-
-    files = _find(options)
-    if not supervisor_alive(files):
-        raise Answer(STATE, f"{files.name} is not running; there is nothing to stop")
-    request_stop(files, options.run, "cli")
-    print(f"asked to stop {options.run or files.name}; it finishes its update and writes a checkpoint first")
-    return DONE
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -7,7 +7,9 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     client.py      start, stop, is it alive: all that app and command line may use
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
-    supervisor.py  the loop: steps become jobs, endings become events
+    supervisor.py  the loop: steps become jobs
+    endings.py     what follows from a job that has ended
+    wishes.py      what people want: requests and their answers
     jobs.py        processes: start, adopt, end, why they ended
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets

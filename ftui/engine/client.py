@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ftui.engine.launch import PYTHON
 from ftui.engine.lock import is_locked, supervisor_identity
+from ftui.engine.wishes import granted, refusal
+from ftui.record.journal import journal_reader, now, read_journal, stamp
 from ftui.record.layout import CampaignFiles
 from ftui.record.notebook import cleaned
-from ftui.record.requests import put_request
+from ftui.record.requests import Kind, Request, make_request, pending_requests, put_request
+from ftui.record.state import Campaign, fold
 
 START_TIMEOUT_SECONDS = 30
+ANSWER_SECONDS = 10
+"""How long a client waits for the answer to a wish; a supervisor looks twice a second."""
 REASON_MISSING = 3
 """Exit code of `python -m ftui.engine`: a person has to say why the plan was changed."""
 
@@ -65,5 +73,65 @@ def start(files: CampaignFiles, *, only_gates: bool = False, because: str | None
 
 
 def request_stop(files: CampaignFiles, run: str | None, by: str) -> None:
-    """Ask for a graceful stop (checkpoint, exit 75) of one run, or of the whole campaign when `run` is None."""
-    put_request(files.requests, "stop-campaign" if run is None else "stop-run", run=run, by=by)
+    """Ask for a graceful stop (checkpoint, exit 75) of one run, or of the whole campaign when `run` is None; waits for no answer."""
+    put_request(files.requests, make_request("stop-campaign" if run is None else "stop-run", run=run, by=by))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What became of a wish."""
+
+    request: Request
+    answer: Literal["done", "refused", "waiting"]
+    """`waiting`: it lies there until a supervisor looks, this one or the next."""
+    reason: str | None = None
+    new_run: str | None = None
+
+
+def ask(
+    files: CampaignFiles,
+    kind: Kind,
+    *,
+    run: str | None = None,
+    by: str,
+    patience: float = ANSWER_SECONDS,
+    **fields: Any,
+) -> Asked:
+    """Leave a wish and wait for its answer, at most so many seconds.
+
+    While nobody supervises the campaign the wish is kept for the next supervisor, unless the record says already that it will be
+    refused. Raises `EngineError` for one that means nothing then, ValueError for one that says too little.
+    """
+    request = make_request(kind, run=run, by=by, **fields)
+    if not supervisor_alive(files):
+        if kind in ("stop-campaign", "kill-campaign", "stop-run", "kill-run"):
+            raise EngineError(f"{files.name} is not running; there is nothing to stop")
+        state = expected_state(files)
+        if state.launched_at is None:
+            raise EngineError(f"{files.name} was never launched; there is no queue yet")
+        if (reason := refusal(state, request)) is not None:
+            return Asked(request, "refused", reason)
+        put_request(files.requests, request)
+        return Asked(request, "waiting")
+    reader = journal_reader(files.journal)
+    reader.read()
+    put_request(files.requests, request)
+    give_up = time.monotonic() + patience
+    while True:
+        alive = supervisor_alive(files)
+        for row in reader.read():
+            if row["event"] == "request" and row["request"] == request.id:
+                return Asked(request, row["answer"], row["reason"], row.get("new_run"))
+        if not alive or time.monotonic() > give_up:
+            return Asked(request, "waiting")
+        time.sleep(0.05)
+
+
+def expected_state(files: CampaignFiles) -> Campaign:
+    """The record's state as if every wish that waits were answered already."""
+    state = fold(read_journal(files.journal))
+    for _, request in pending_requests(files.requests):
+        if isinstance(request, Request) and request.id not in state.answers and refusal(state, request) is None:
+            row = {"at": stamp(now()), "event": "request", "by": request.by, "request": request.id}
+            fold([row | granted(request)], state)
+    return state

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ftui.engine.client import supervisor_alive
+from ftui.plan.followup import run_plan
 from ftui.plan.settings import own_batches
-from ftui.plan.variants import variant_plan
 from ftui.record.journal import journal_reader, parse_time
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import LineReader, Row, number
@@ -73,7 +73,7 @@ class Follower:
         """Updates the run is to take."""
         if self.state.plan is None or self.state.data is None or run.kind == "baseline":
             return 0
-        return own_batches(variant_plan(self.state.plan, run.variant), self.state.data).updates
+        return own_batches(run_plan(self.state.plan, run.variant, run.follow_up), self.state.data).updates
 
     def _happening(self, line: str | None) -> Happening:
         planned = sum(self.planned(run) for run in self.state.runs.values())
@@ -104,6 +104,8 @@ def event_line(row: Row, state: Campaign) -> str | None:
             return f"gates {row['gates']}: the control's configuration through every operation"
         case "gates-ended":
             return f"gates {row['gates']}: {'passed' if row['passed'] else 'failed: ' + str(row['cause'])}"
+        case "queued" if row.get("request"):
+            return f"{row['run']}: queued with other settings than {row['follows']}, because: {row['because']}"
         case "run-started":
             resumed = f" from update {row['resumed_from']}" if row["resumed_from"] is not None else ""
             again = f", attempt {row['attempt']}{resumed}" if row["attempt"] > 1 else ""
@@ -126,13 +128,36 @@ def event_line(row: Row, state: Campaign) -> str | None:
         case "report":
             return f"verdict: {row['verdict']}. {row['sentence']}"
         case "request":
-            answer = "done" if row["answer"] == "done" else f"refused: {row['reason']}"
-            return f"request {row['kind']} {row['run'] or ''} by the {row['asked_by']}: {answer}"
+            return wish_line(row)
         case "fault":
             return f"fault in {row['where']}: {row['cause']}"
         case "supervisor-ended":
             return f"ended: {row['reason']}"
     return None
+
+
+_WORDS = {
+    "stop-campaign": "stop the campaign",
+    "kill-campaign": "kill everything that runs",
+    "pause-queue": "pause the queue",
+    "resume-queue": "let the queue go on",
+    "stop-run": "stop {run}",
+    "kill-run": "kill {run}",
+    "pause-run": "pause {run}",
+    "resume-run": "resume {run}",
+    "priority": "give {run} priority {priority}",
+    "relaunch": "relaunch {run} with {change}",
+}
+
+
+def wish_line(row: Row) -> str:
+    """A wish and its answer in words."""
+    done = f"done, it is {row['new_run']}" if row.get("new_run") else "done"
+    answer = done if row["answer"] == "done" else f"refused: {row['reason']}"
+    change = ", ".join(f"{name} = {value}" for name, value in (row.get("change") or {}).items())
+    words = _WORDS.get(row["kind"] or "", str(row["kind"] or "something unreadable"))
+    asked = words.format(run=row["run"], priority=row.get("priority"), change=change)
+    return f"the {row['asked_by'] or 'unknown'} asked to {asked}: {answer}"
 
 
 def validation_line(run: Run, row: Row, planned: int) -> str:

@@ -5,7 +5,8 @@ A supervisor that starts, or starts again after a kill or a reboot, asks the sam
     data → gates → queue → baseline → control and variants → test, opened once → report → artefact → report → closed
 
 Nothing trains before the baseline is known (H3); no test example is read before every run has ended (H4); no run starts that
-would eat the hours kept for evaluation and export (R5).
+would eat the hours kept for evaluation and export (R5). What a person paused waits, up to the moment at which those hours begin. A
+follow-up of another run is trained like any other; it takes no part in the comparison, so the test is not opened for it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from datetime import datetime, timedelta
 from ftui.plan.budget import Spread, training_ends_at
 from ftui.plan.schema import Plan
 from ftui.plan.variants import planned_runs
-from ftui.record.state import Campaign, Gates, Run
+from ftui.record.state import Campaign, Gates, Run, in_queue_order
 
 MAX_LOST = 3
 """Times a run may be lost (killed, crashed without a word) under one supervisor before it is left alone."""
@@ -124,24 +125,28 @@ class Situation:
     lost: Mapping[str, int] = field(default_factory=dict)
     """How often each run was lost under this supervisor."""
     durations: Mapping[str, Spread] = field(default_factory=dict)
-    """Measured duration of one run of each variant; empty before the pilot."""
+    """Measured duration of one run of each variant, and of each follow-up by its id; empty before the pilot."""
 
 
 def next_steps(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
     """Steps to take now, [] when there is something to wait for."""
     live = situation.live
+    paused = state.paused and not _over(state, plan, situation)
     if not situation.data_checked:
         return [] if "data" in live else [PrepareData(phase=state.phase or "preflight")]
     if not any(gates_hold(gates, situation.gates_key) for gates in state.gates):
         if situation.gates_failed:
             return _report_then(state, live, Close("the gates did not pass; nothing was trained", phase="preflight"))
-        return [] if "gates" in live else [RunGates()]
+        return [] if "gates" in live or (paused and not situation.only_gates) else [RunGates()]
     if situation.only_gates:
         return [Close("the gates passed; nothing else was asked for", phase=state.phase or "preflight")]
-    if any(run.id not in state.runs for run in planned_runs(plan)):
+    queued = {(run.variant, run.seed) for run in state.runs.values() if run.follows is None}
+    if any((run.variant, run.seed) not in queued for run in planned_runs(plan)):
         return [QueueRuns()]
-    steps = _train(state, plan, situation)
-    return _conclude(state, plan, situation) if steps is None else steps
+    steps = _train(state, plan, situation, paused)
+    if steps is not None:
+        return steps
+    return [] if paused and not state.closed else _conclude(state, plan, situation)
 
 
 def gates_hold(gates: Gates, key: str | None) -> bool:
@@ -149,25 +154,38 @@ def gates_hold(gates: Gates, key: str | None) -> bool:
     return bool(gates.passed) and (key is None or gates.key is None or gates.key == key)
 
 
-def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | None:
+def _last_moment(state: Campaign, plan: Plan) -> datetime | None:
+    """The last moment at which training may still go on."""
+    return training_ends_at(plan.rental, state.clock) if state.clock else None
+
+
+def _over(state: Campaign, plan: Plan, situation: Situation) -> bool:
+    last_moment = _last_moment(state, plan)
+    return last_moment is not None and situation.now >= last_moment
+
+
+def _train(state: Campaign, plan: Plan, situation: Situation, paused: bool) -> list[Step] | None:
     """Steps of baseline and training, None when no run is waiting or running any more."""
     waiting = [run for run in state.runs.values() if _may_start(run, situation)]
+    kept = [run for run in state.runs.values() if run.kept]
     running = state.runs_of("running")
-    if not waiting and not running:
-        return None
-    last_moment = training_ends_at(plan.rental, state.clock) if state.clock else None
-    over = last_moment is not None and situation.now >= last_moment
     cause = "the rental's remaining hours are kept for evaluation and export"
-    if over:
+    if _over(state, plan, situation):
         stops: list[Step] = [StopRun(run.id, cause) for run in running if run.kind == "train"]
-        return stops + [LeaveOut(run.id, cause) for run in waiting]
+        left = waiting + [run for run in kept if run.status == "queued"]
+        return stops + [LeaveOut(run.id, cause) for run in left] if running or left else None
+    if not waiting and not running and not kept:
+        return None
+    steps: list[Step] = [StopRun(run.id, run.held) for run in running if run.held is not None]
+    if paused:
+        return steps
+    last_moment = _last_moment(state, plan)
     baselines = [run for run in waiting if run.kind == "baseline"]
-    baseline_runs_on = any(run.kind == "baseline" for run in running)
-    candidates = baselines or ([] if baseline_runs_on else waiting)
-    steps: list[Step] = []
+    baseline_is_missing = any(run.kind == "baseline" for run in running + kept)
+    candidates = baselines or ([] if baseline_is_missing else waiting)
     free = situation.free_places
-    for run in sorted(candidates, key=lambda r: (-r.priority, r.number)):
-        duration = situation.durations.get(run.variant)
+    for run in in_queue_order(candidates):
+        duration = situation.durations.get(run.id, situation.durations.get(run.variant))
         if last_moment is not None and duration is not None and run.kind == "train":
             ends = situation.now + timedelta(seconds=duration.high)
             if ends > last_moment:
@@ -180,7 +198,7 @@ def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | No
 
 
 def _may_start(run: Run, situation: Situation) -> bool:
-    if f"run:{run.id}" in situation.live:
+    if f"run:{run.id}" in situation.live or run.held is not None:
         return False
     return run.status == "queued" or (run.status == "lost" and 0 < situation.lost.get(run.id, 0) < MAX_LOST)
 
@@ -193,7 +211,7 @@ def _phase_of(run: Run) -> str:
 
 def _conclude(state: Campaign, plan: Plan, situation: Situation) -> list[Step]:
     live = situation.live
-    completed = state.runs_of("completed")
+    completed = [run for run in state.runs_of("completed") if run.follows is None]
     if not any(run.kind == "train" for run in completed):
         return _report_then(state, live, Close("no run was completed"))
     untested = [run for run in completed if run.test_metrics is None and run.test_cause is None]

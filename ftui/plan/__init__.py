@@ -9,6 +9,7 @@ same models serve the command line, the app, the supervisor and the training pro
     provisional.py  a half-written plan made whole, with the names of what stands in
     batch.py     micro-batch × accumulation × replicas, updates, examples, epochs
     variants.py  what a variant changes, and the plan that results
+    followup.py  a run with other settings than the one it follows
     budget.py    hours by phase, what fits, what must be reserved
     rental.py    the rental laid out in time: hours for its length, its stretches, and a bar of them
     durations.py how long a run takes, from what its operations cost

@@ -13,8 +13,9 @@ import tomli_w
 from pydantic import Field
 
 from ftui.plan.batch import Batches, batches
+from ftui.plan.followup import FollowUp, change_of, run_plan
 from ftui.plan.schema import Evaluation, Hypothesis, Machine, Method, Model, Plan, Section, Training
-from ftui.plan.variants import BASE, CONTROL, PlannedRun, apply_change, find_variant, variant_plan
+from ftui.plan.variants import BASE, CONTROL, PlannedRun, find_variant
 
 SETTINGS_SCHEMA = 1
 SETTINGS_FILE = "run.toml"
@@ -48,6 +49,8 @@ class RunSettings(Section):
     because: str
     change: dict[str, Any]
     """What differs from the control, field by field."""
+    follows: str | None = None
+    """The run that this one takes up with other settings; None for one that the plan asked for."""
     plan_hash: str
     hypothesis: Hypothesis
     data: DataVersion
@@ -72,26 +75,31 @@ def run_settings(
     backend: Literal["cpu", "cuda"],
     *,
     pilot: bool = False,
+    follow_up: FollowUp | None = None,
 ) -> RunSettings:
-    """Settings of `run` under `plan` on the chosen backend. A pilot has the same settings and stops after a few updates (S8)."""
-    own = variant_plan(plan, run.variant)
+    """Settings of `run` under `plan` on the chosen backend. A pilot has the same settings and stops after a few updates (S8).
+
+    A `follow_up` has the settings that it was given instead of its variant's.
+    """
+    own = run_plan(plan, run.variant, follow_up)
     arithmetic: Batches = own_batches(own, data)
     updates = 0 if run.variant == BASE else arithmetic.updates
-    change: dict[str, Any] = {}
-    if run.variant == BASE:
+    if follow_up is not None:
+        because = follow_up.because
+    elif run.variant == BASE:
         because = "the model before any update: what every run starts from"
     elif run.variant == CONTROL:
         because = "the control: the plan as written"
     else:
-        variant = find_variant(plan, run.variant)
-        because, change = variant.because, {c.field: c.variant for c in apply_change(plan, variant).changes}
+        because = find_variant(plan, run.variant).because
     return RunSettings(
         run=run.id,
         purpose="pilot" if pilot else "baseline" if run.variant == BASE else "train",
         variant=run.variant,
         seed=run.seed,
         because=because,
-        change=change,
+        change=change_of(plan, run.variant, follow_up),
+        follows=follow_up.follows if follow_up else None,
         plan_hash=plan_hash,
         hypothesis=own.hypothesis,
         data=data,
@@ -132,11 +140,10 @@ def read_settings(directory: Path) -> RunSettings:
     """Settings frozen in `directory`. Raises FileNotFoundError, or ValueError when the file is not of this form."""
     content = tomllib.loads((directory / SETTINGS_FILE).read_text(encoding="utf-8"))
     for name in content.pop("no_value", []):
-        *sections, field = name.split(".")
-        table = content
-        for section in sections:
-            table = table[section]
-        table[field] = None
+        table, field = content, name
+        while section := next((s for s in table if isinstance(table[s], dict) and field.startswith(f"{s}.")), None):
+            table, field = table[section], field.removeprefix(f"{section}.")
+        table[field] = None  # of `change` the whole dotted name
     return RunSettings.model_validate(content)
 
 

@@ -43,8 +43,11 @@ class Applied:
     problems: list[str] = field(default_factory=list)
 
 
-def apply_change(plan: Plan, variant: Variant) -> Applied:
-    """The plan with the variant's change, validated as a whole; every problem of the change at once."""
+def apply_change(plan: Plan, variant: Variant, *, against: str = "the control") -> Applied:
+    """The plan with the variant's change, validated as a whole; every problem of the change at once.
+
+    `against` is what a sentence calls `plan` where it has the value already.
+    """
     content = plan.model_dump(by_alias=True)
     changes, problems = [], []
     for name, value in variant.change.items():
@@ -62,7 +65,7 @@ def apply_change(plan: Plan, variant: Variant) -> Applied:
             continue
         before = section[steps[-1]]
         if before == value:
-            problems.append(f"{name!r} is already {value!r} in the control; this changes nothing")
+            problems.append(f"{name!r} is already {value!r} in {against}; this changes nothing")
             continue
         section[steps[-1]] = value
         changes.append(Change(name, before, value))

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from ftui.plan.budget import Spread
 from ftui.plan.durations import RunCosts, plan_durations
+from ftui.plan.followup import run_plan
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion, own_batches
 from ftui.plan.variants import BASE, CONTROL, variant_plan
 from ftui.record.rows import GateRow
+from ftui.record.state import Campaign
 
 WIDER = 1.25
 """How much longer than measured an operation may take when it was measured once and its spread is unknown."""
@@ -45,6 +47,21 @@ def run_costs(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dict[st
 def run_durations(plan: Plan, data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:
     """Duration of one run of each variant by `run_costs`, {} while nothing measures it."""
     return plan_durations(plan, data, run_costs(plan, data, rows))
+
+
+def follow_up_durations(state: Campaign, plan: Plan, rows: Sequence[GateRow]) -> dict[str, Spread]:
+    """The same of each run that follows another with other settings, by its id."""
+    found: dict[str, Spread] = {}
+    for run in state.runs.values():
+        if state.data is None or run.follow_up is None:
+            continue
+        own = run_plan(plan, run.variant, run.follow_up)
+        measured = run_costs(plan, state.data, rows).get(CONTROL)
+        if measured is not None:
+            examples = [own_batches(p, state.data).examples_per_update for p in (plan, own)]
+            costs = replace(measured, update=measured.update.times(examples[1] / examples[0]))
+            found[run.id] = plan_durations(own, state.data, {CONTROL: costs})[CONTROL]
+    return found
 
 
 def closing_durations(data: DataVersion, rows: Sequence[GateRow]) -> dict[str, Spread]:

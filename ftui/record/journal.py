@@ -9,7 +9,8 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
     phase               phase (one of `budget.PHASES`, or "closed")
     data-ready          data (a `DataVersion`), findings (sentences)
     gates-started       gates (id)           gates-ended         gates, passed, cause
-    queued              run, number, variant, seed, kind ("baseline" | "train"), priority, change, because, follows
+    queued              run, number, variant, seed, kind ("baseline" | "train"), priority, change (from the control), because,
+                        follows (the run it takes up with other settings, or null); when first queued also request (id)
     run-started         run, attempt, pid, resumed_from (update or null), placement
     run-ended           run, attempt, status, cause, exit_code, updates
     left-out            run, cause           (a queued run that will not start)
@@ -17,7 +18,9 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
     test-ended          run, metrics, cause (null when it worked)
     export-started      export, run          export-ended        export, run, verified, cause
     report              verdict (word), sentence, deliver (run id or null)
-    request             request (id), kind, run, by, answer ("done" | "refused"), reason
+    request             request (id), kind (`requests.Kind`, null where it could not be read), run, asked_by, answer ("done" |
+                        "refused"), reason; with `priority` also priority, with `relaunch` also change, because and, when
+                        done, new_run. The answer is the act: a queue is paused, a run held back or moved by this line
     note                text                 (may come before the launch)
     fault               where, cause         (a fault of ours or of the host that no run owns)
 """

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ftui.plan.budget import Clock
+from ftui.plan.followup import FollowUp
 from ftui.plan.schema import Plan
 from ftui.plan.settings import DataVersion
 from ftui.record.journal import parse_time
@@ -52,6 +53,11 @@ class Run:
     change: dict[str, Any]
     because: str
     follows: str | None = None
+    """The run whose settings it changes; such a run takes no part in the comparison (V5)."""
+    request: str | None = None
+    """The wish that queued it, where it was one."""
+    held: str | None = None
+    """Who keeps it from starting, as a cause; None: nobody."""
     status: RunStatus = "queued"
     cause: str | None = None
     updates: int = 0
@@ -60,6 +66,23 @@ class Run:
     test_metrics: dict[str, Any] | None = None
     test_cause: str | None = None
     """Why the test evaluation gave nothing, when it did not."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether it would go on if nobody held it back."""
+        return self.held is not None and self.status in ("queued", *CONTINUABLE)
+
+    @property
+    def shown(self) -> str:
+        """Its status as people read it: one that is held back is "paused", or "held" while it has never started."""
+        if not self.kept:
+            return self.status
+        return "paused" if self.attempts else "held"
+
+    @property
+    def follow_up(self) -> FollowUp | None:
+        """What it changes of the run it follows; None for one that the plan asked for."""
+        return None if self.follows is None else FollowUp(self.follows, self.because, self.change)
 
 
 @dataclass
@@ -113,6 +136,10 @@ class Campaign:
     verdict_sentence: str | None = None
     deliver: str | None = None
     """The run whose parameters become the artefact, by the last report."""
+    paused: bool = False
+    """Whether nothing new starts until somebody says so."""
+    answers: dict[str, Row] = field(default_factory=dict)
+    """The answer to each request, by its id."""
     supervising: bool = False
     """The journal's last word; a supervisor that was killed left it standing."""
     faults: list[Row] = field(default_factory=list)
@@ -131,6 +158,30 @@ class Campaign:
 
     def runs_of(self, *statuses: str) -> list[Run]:
         return [run for run in self.runs.values() if run.status in statuses]
+
+    def in_order(self) -> list[Run]:
+        """Runs that were started, by number, then those that wait, as they will start."""
+        waiting = in_queue_order(self.runs_of("queued"))
+        return [run for run in self.runs.values() if run.status != "queued"] + waiting
+
+
+def in_queue_order(runs: Iterable[Run]) -> list[Run]:
+    """The highest priority first, then the lowest number."""
+    return sorted(runs, key=lambda run: (-run.priority, run.number))
+
+
+def priority_to_move(waiting: Iterable[Run], run: Run, direction: int) -> int | None:
+    """The priority with which `run` starts before (-1) or after (1) its neighbour in the queue; None where it has none there.
+
+    Bases are evaluated before anything trains, whatever their priority, so a run moves among its own kind.
+    """
+    order = in_queue_order(other for other in waiting if other.kind == run.kind)
+    place = order.index(run) + direction
+    if not 0 <= place < len(order):
+        return None
+    other = order[place]
+    in_order_if_equal = (other.number - run.number) * direction < 0
+    return other.priority if in_order_if_equal else other.priority - direction
 
 
 def fold(events: Iterable[Row], state: Campaign | None = None) -> Campaign:
@@ -174,7 +225,8 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
                 known.status = "queued"  # taken up again: its attempts and cause stay
                 return
             names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
-            state.runs[row["run"]] = Run(row["run"], **{name: row[name] for name in names})
+            about = {name: row[name] for name in names}
+            state.runs[row["run"]] = Run(row["run"], **about, request=row.get("request"))
         case "run-started" | "run-ended" | "left-out" | "test-ended":
             _apply_to_run(state.runs[row["run"]], row, at)
         case "test-opened":
@@ -189,6 +241,26 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
             state.deliver = row.get("deliver")
         case "fault":
             state.faults.append(row)
+        case "request":
+            state.answers[row["request"]] = row
+            if row["answer"] == "done":
+                _carry_out(state, row)
+
+
+def _carry_out(state: Campaign, row: Row) -> None:
+    """What a granted wish changes by itself; what it does to processes is told by their own events."""
+    run = state.runs.get(row["run"])
+    match row["kind"]:
+        case "pause-queue" | "resume-queue":
+            state.paused = row["kind"] == "pause-queue"
+        case "pause-run" if run is not None:
+            run.held = f"paused by the {row['asked_by']}"
+        case "resume-run" if run is not None:
+            run.held = None
+            if run.status in CONTINUABLE:
+                run.status = "queued"
+        case "priority" if run is not None:
+            run.priority = row["priority"]
 
 
 def _decide(state: Campaign, row: Row) -> None:

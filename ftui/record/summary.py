@@ -10,8 +10,10 @@ from ftui.record.journal import now, read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import number
 from ftui.record.notebook import note_lines, notes_among
+from ftui.record.requests import pending_requests
 from ftui.record.series import read_series
 from ftui.record.state import Campaign, Run, fold
+from ftui.record.text import safe
 
 LAST_NOTES = 3
 """Notes shown among the lines; `ftui note --list` shows all."""
@@ -37,12 +39,14 @@ def summarise(files: CampaignFiles, alive: bool, moment: datetime | None = None)
         "directory": str(files.root),
         "state": campaign_word(state, alive),
         "phase": state.phase,
+        "paused": state.paused,
+        "waiting_requests": sum(path.stem not in state.answers for path, _ in pending_requests(files.requests)),
         "launched_at": state.launched_at.isoformat() if state.launched_at else None,
         "ends_at": state.clock.ends_at.isoformat() if state.clock else None,
         "seconds_left": (state.clock.ends_at - moment).total_seconds() if state.clock else None,
         "phases": _phases(state, moment),
         "gates": [{"id": g.id, "passed": g.passed, "cause": g.cause} for g in state.gates],
-        "runs": [_run(files, run) for run in state.runs.values()],
+        "runs": [_run(files, run) for run in state.in_order()],
         "faults": [{"where": row["where"], "cause": row["cause"], "at": row["at"]} for row in state.faults],
         "notes": notes_among(state.events),
         "verdict": state.verdict,
@@ -77,6 +81,12 @@ def _run(files: CampaignFiles, run: Run) -> dict[str, Any]:
         "variant": run.variant,
         "seed": run.seed,
         "status": run.status,
+        "shown": run.shown,
+        "held": run.held if run.kept else None,
+        "priority": run.priority,
+        "follows": run.follows,
+        "change": run.change,
+        "because": run.because,
         "cause": run.cause,
         "updates": updates,
         "attempts": len(run.attempts),
@@ -89,7 +99,12 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
     head = f"{summary['campaign']}: {summary['state']}"
     if summary["phase"] and summary["state"] != CLOSED:
         head += f", {summary['phase']}"
-    lines = [head]
+    lines = [head + (", paused" if summary["paused"] else "")]
+    if summary["paused"]:
+        lines.append(f"  nothing new starts; `ftui resume {summary['campaign']}` lets the queue go on")
+    if (count := summary["waiting_requests"]) and summary["state"] != RUNNING:
+        wait = "requests wait" if count > 1 else "request waits"
+        lines.append(f"  {count} {wait} for an answer; `ftui run {summary['campaign']}` gives it")
     if summary["state"] == INTERRUPTED:
         lines.append(f"  nobody supervises it; `ftui run {summary['campaign']}` continues it")
     if summary["seconds_left"] is not None:
@@ -100,8 +115,12 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
     for run in summary["runs"]:
         value = run["validation"].get(metric) if metric else None
         shown = "" if value is None else f"  {metric} {number(value):.3f}"
-        cause = f"  {run['cause']}" if run["cause"] else ""
-        lines.append(f"  {run['run']:<{width}}  {run['status']:<9}  update {run['updates']:>6,}{shown}{cause}")
+        why = [run["held"], run["cause"], f"follows {run['follows']}: {run['because']}" if run["follows"] else None]
+        said = "; ".join(safe(reason) for reason in why if reason)
+        status = run["shown"]
+        lines.append(
+            f"  {run['run']:<{width}}  {status:<9}  update {run['updates']:>6,}{shown}{'  ' if said else ''}{said}"
+        )
     lines += [f"  fault in {fault['where']}: {fault['cause']}" for fault in summary["faults"][-3:]]
     lines += ["  notebook:"] if summary["notes"] else []
     lines += [f"    {line}" for row in summary["notes"][-LAST_NOTES:] for line in note_lines(row)]

@@ -93,6 +93,41 @@ MONITOR = (
     key("monitor.events", "v", "events", "events", "Switch panel 6 between the run's log and the campaign's events"),
     key("monitor.report", "r", "report", "report", "Read the report", show=True),
     key("monitor.inspect", "i", "inspect", "inspect", "See the data as the loss sees it", show=True),
+    key(
+        "monitor.queue",
+        "P",
+        "pause_queue",
+        "pause queue",
+        "Let nothing new start; again lets the queue go on",
+        show=True,
+    ),
+    key(
+        "monitor.hold",
+        "H",
+        "hold_run",
+        "pause run",
+        "Pause the run under the cursor with a checkpoint; again lets it go on",
+    ),
+    key(
+        "monitor.earlier",
+        "less_than_sign",
+        "reorder(-1)",
+        "earlier",
+        "Start the waiting run before its neighbour",
+        display="<",
+    ),
+    key(
+        "monitor.later",
+        "greater_than_sign",
+        "reorder(1)",
+        "later",
+        "Start the waiting run after its neighbour",
+        display=">",
+    ),
+    key("monitor.relaunch", "R", "relaunch", "relaunch", "Queue a run that follows this one with other settings"),
+    key(
+        "monitor.kill", "X", "kill_run", "kill run", "End the run at once, without a checkpoint, after typing its name"
+    ),
     key("monitor.stop", "K", "stop_run", "stop run", "Stop the run under the cursor, after typing its name", show=True),
 )
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from ftui.plan.followup import run_plan
 from ftui.plan.settings import own_batches
-from ftui.plan.variants import variant_plan
 from ftui.record.journal import journal_reader
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import LineReader, NewerSchema, Row
@@ -186,7 +186,7 @@ def planned_updates(state: Campaign) -> dict[str, int]:
     totals: dict[str, int] = {}
     for run in state.runs.values():
         try:
-            plan = variant_plan(state.plan, run.variant)
+            plan = run_plan(state.plan, run.variant, run.follow_up)
             totals[run.id] = 0 if run.kind == "baseline" else own_batches(plan, state.data).updates
         except (KeyError, ValueError):  # an amendment removed the variant of a run that was already queued
             totals[run.id] = run.updates

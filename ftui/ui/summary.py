@@ -25,8 +25,10 @@ ROLE_OF_STATUS = {
     "failed": "bad",
     "lost": "warn",
     "left out": "muted",
+    "paused": "warn",
+    "held": "warn",
 }
-"""Style role (see `theme.STYLES`) of each status of a run."""
+"""Style role (see `theme.STYLES`) of each status of a run as it is shown."""
 
 ROLE_OF_VERDICT = {"supported": "good", "not supported": "warn", "inconclusive": "warn"}
 
@@ -56,8 +58,8 @@ def standing(state: Campaign, alive: bool) -> Standing:
 
 def runs_ended(state: Campaign) -> tuple[int, int]:
     """Runs with a result, and all runs."""
-    waiting = len(state.runs_of("queued", "running"))
-    return len(state.runs) - waiting, len(state.runs)
+    waiting = [run for run in state.runs.values() if run.status in ("queued", "running") or run.kept]
+    return len(state.runs) - len(waiting), len(state.runs)
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ def summarise_run(
         eta = max(0, total - update) * float(np.median(curve.seconds[-RECENT_UPDATES:]))
     return RunSummary(
         run,
-        "interrupted" if interrupted else run.status,
-        "bad" if interrupted else ROLE_OF_STATUS.get(run.status, "text"),
+        "interrupted" if interrupted else run.shown,
+        "bad" if interrupted else ROLE_OF_STATUS.get(run.shown, "text"),
         update,
         total,
         float(curve.loss[-1]) if len(curve.loss) else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from ftui.plan.load import load_plan, plan_hash
 from ftui.record.journal import Journal, read_journal
 from ftui.record.layout import CampaignFiles, find_campaign
 from ftui.record.notebook import LONGEST, NoteError, read_notes, write_note
-from ftui.record.requests import pending_requests, put_request
+from ftui.record.requests import Kind, make_request, pending_requests, put_request
 from ftui.record.series import Curve, CurveReader, cut_series_after, read_series, series_writer
 from ftui.record.state import fold
 from ftui.record.text import safe
@@ -170,12 +171,37 @@ def test_a_report_that_delivers_nothing_folds(tmp_path: Path) -> None:
 
 
 def test_requests_come_in_order_and_a_broken_one_is_named(tmp_path: Path) -> None:
-    first = put_request(tmp_path, "stop-run", run="r001-base-s17", by="app")
-    second = put_request(tmp_path, "stop-campaign", by="cli")
+    wishes = [
+        make_request("stop-run", run="r001-base-s17", by="app"),
+        make_request(
+            "relaunch", run="r002-control-s17", by="cli", change={"training.stop.patience": None}, because="예"
+        ),
+        make_request("stop-campaign", by="cli"),
+    ]
+    for wish in wishes:
+        put_request(tmp_path, wish)
     (tmp_path / "zzz.json").write_text("{")
+    (tmp_path / "zzzz.json").write_text((tmp_path / f"{wishes[0].id}.json").read_text())
+    (tmp_path / "zzzzz.json").write_text('{"schema": 1, "id": "zzzzz", "kind": "explode", "by": "me", "at": "now"}')
     found = [request for _, request in pending_requests(tmp_path)]
-    assert found[:2] == [first, second]
-    assert isinstance(found[2], str) and "zzz.json is no request" in found[2]
+    assert found[:3] == wishes
+    assert all(isinstance(said, str) for said in found[3:])
+    assert "zzz.json is no request" in str(found[3]) and f"a copy of {wishes[0].id}" in str(found[4])
+    assert "zzzzz.json is no request: kind: Input should be 'stop-campaign'" in str(found[5])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("stop-campaign", {"run": "r001-base-s17"}, "stop-campaign names no run"),
+        ("pause-run", {}, "pause-run names a run"),
+        ("priority", {"run": "r001-base-s17"}, "priority needs a number"),
+        ("priority", {"run": "r001-base-s17", "priority": 10**9}, "less than or equal to 1000000"),
+    ],
+)
+def test_a_wish_says_what_its_kind_needs(kind: Kind, fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_request(kind, by="cli", **fields)
 
 
 def test_a_campaign_is_found_by_directory_or_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,10 +30,12 @@ SIZES = [(80, 24), (120, 40), (200, 60)]
 
 
 @asynccontextmanager
-async def monitor(files: CampaignFiles, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Pilot[None]]:
+async def monitor(
+    files: CampaignFiles, size: tuple[int, int] = (120, 40), *, notifications: bool = False
+) -> AsyncIterator[Pilot[None]]:
     """The app on one campaign, once all that is recorded is on the screen."""
     app = FtuiApp(files)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notifications) as pilot:
         await until(pilot, lambda: isinstance(app.screen, MonitorScreen) and app.screen._log is not None, "the log")
         screen = monitor_of(pilot)
         trained = {run.id for run in screen.state.runs.values() if files.run(run.id).series.exists()}

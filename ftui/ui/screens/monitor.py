@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -14,13 +14,13 @@ from textual.widget import Widget
 
 from ftui.record.journal import now
 from ftui.record.layout import CampaignFiles
-from ftui.record.state import Campaign
+from ftui.record.state import Campaign, Run
 from ftui.ui import keys, pictures
 from ftui.ui.curves import RunCurve
 from ftui.ui.layout import LOWER, PANELS, Arrangement, arrange
 from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
 from ftui.ui.reader import Reader
-from ftui.ui.screens.base import FtuiScreen
+from ftui.ui.screens.wishes import WishingScreen
 from ftui.ui.summary import (
     event_lines,
     first_trouble,
@@ -42,7 +42,7 @@ from ftui.ui.widgets.runs import RunsPanel
 from ftui.ui.words import money, span
 
 
-class MonitorScreen(FtuiScreen):
+class MonitorScreen(WishingScreen):
     """Watches; what it does to a campaign is leaving a request."""
 
     KEYS = keys.MONITOR
@@ -108,6 +108,7 @@ class MonitorScreen(FtuiScreen):
 
     @on(StateRead)
     def state_read(self, message: StateRead) -> None:
+        self.hear(message.state)
         if not self._hold(message):
             self.state, self.alive, self.totals = message.state, message.alive, message.totals
             self._curves_are_new = True
@@ -171,6 +172,8 @@ class MonitorScreen(FtuiScreen):
         left: list[Part] = [(self.files.name, "bright"), (f"  {stands.word}", stands.role)]
         if self.alive and self.state.phase:
             left.append((f"  {self.state.phase}", "text"))
+        if self.state.paused and not self.state.closed:
+            left.append(("  queue paused, P goes on", "warn"))
         if self.paused:
             left.append(("  view held, p goes on", "warn"))
         elif (trouble := first_trouble(self.state)) and not self.state.closed:
@@ -193,7 +196,7 @@ class MonitorScreen(FtuiScreen):
         metric = next(iter(validation_metrics(self.state, self.curves.values())), "")
         rows = [
             summarise_run(self.state, self.alive, run, self.curves.get(run.id), self.totals.get(run.id, 0), metric)
-            for run in self.state.runs.values()
+            for run in self.state.in_order()
         ]
         panel = self.query_one(RunsPanel)
         never = "never launched: `s` on the first screen (Esc) or `ftui run` launches it"
@@ -356,6 +359,11 @@ class MonitorScreen(FtuiScreen):
 
         self.app.push_screen(ReportScreen(self.files))
 
+    @property
+    def chosen_run(self) -> Run | None:
+        selected = self.query_one(RunsPanel).selected
+        return selected.run if selected else None
+
     @on(Panel.CursorMoved, "#runs")
     def run_selected(self) -> None:
         self._follow_log()
@@ -365,34 +373,3 @@ class MonitorScreen(FtuiScreen):
         selected = self.query_one(RunsPanel).selected
         if self._reader:
             self._reader.follow_log(selected.run.id if selected else None)
-
-    def action_stop_run(self) -> None:
-        selected = self.query_one(RunsPanel).selected
-        if selected is None or selected.run.status != "running":
-            what = f"{selected.run.id} is {selected.status}" if selected else "there is no run"
-            self.notify(f"{what}; only a running run can be stopped", markup=False)
-            return
-        from ftui.ui.screens.confirm import TypedConfirmation
-
-        run = selected.run.id
-        consequence = "It finishes its update, writes a checkpoint and stops. The queue goes on with the next run."
-
-        def answered(confirmed: bool | None) -> None:
-            if confirmed:
-                self.request_stop(run)
-
-        self.app.push_screen(TypedConfirmation("Stop a run", consequence, run), answered)
-
-    @work(thread=True, group="requests")
-    def request_stop(self, run: str) -> None:
-        """Leave the wish; the supervisor answers it in the journal."""
-        from ftui.engine.client import request_stop
-
-        try:
-            request_stop(self.files, run, "app")
-        except Exception as error:
-            self.app.call_from_thread(
-                self.notify, f"the wish could not be left: {error}", severity="error", markup=False
-            )
-            return
-        self.app.call_from_thread(self.notify, f"{run} is asked to stop", markup=False)

@@ -1,4 +1,4 @@
-"""Panel 1: the runs in queue order, what each has done and how well."""
+"""Panel 1: the runs that were started, then those that wait as they will start; what each has done and how well."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 class RunsPanel(Panel):
-    """The cursor chooses the run that the log, the chart's front and `K` mean."""
+    """The cursor chooses the run that the log, the chart's front and the keys for one run mean."""
 
     has_cursor = True
 
@@ -81,7 +81,9 @@ class RunsPanel(Panel):
     def _row(self, summary: RunSummary, bar_width: int) -> Row:
         run, beat = summary.run, summary.heartbeat_at
         letter, colour = self.letters.get(run.id, ("", "text"))
-        why = summary.run.cause or run.because
+        why = run.cause or (run.held if run.kept else None) or run.because
+        if run.follows is not None:
+            why = f"follows {run.follows}: {why}"
         return {
             "mark": Cell(f"{letter:1}{self.glyphs.mark if run.id in self.marked else ' '}", colour),
             "run": Cell(run.id, "bright" if summary.status == "running" else "text"),
