@@ -7,6 +7,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     client.py      start, stop, is it alive: all that app and command line may use
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
+    deadlines.py   until when may be trained and evaluated, so that report and artefact exist at the rental's end
     supervisor.py  the loop: steps become jobs
     endings.py     what follows from a job that has ended
     wishes.py      what people want: requests and their answers

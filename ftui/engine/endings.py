@@ -118,7 +118,7 @@ def _gates_ended(supervisor: Supervisor, job: Job) -> None:
     cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
     supervisor.gates_failed = not passed
     supervisor.say("gates-ended", gates=gates.id, passed=passed, cause=cause)
-    supervisor.durations = supervisor.measure_durations()
+    supervisor.measure()
 
 
 def _test_ended(supervisor: Supervisor, run: Run, job: Job) -> None:

@@ -21,6 +21,7 @@ from ftui.engine.launch import Command, newest_checkpoint, prepare_command, repo
 from ftui.engine.lock import SupervisorLock
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.steps import (
+    GRACE_SECONDS,
     Close,
     EvaluateOnTest,
     Export,
@@ -30,30 +31,31 @@ from ftui.engine.steps import (
     QueueRuns,
     RunGates,
     Situation,
+    SkipTest,
     StartRun,
     Step,
+    StopJob,
     StopRun,
     WriteReport,
     next_steps,
+    to_queue_again,
 )
 from ftui.engine.wishes import answer_requests
 from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
-from ftui.plan.budget import rental_clock
+from ftui.plan.budget import Clock, Spread, rental_clock
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
 from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
-from ftui.record.estimates import follow_up_durations, run_durations
+from ftui.record.estimates import closing_durations, follow_up_durations, run_durations
 from ftui.record.files import replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
 from ftui.record.rows import machine_writer, read_gates
-from ftui.record.state import CONTINUABLE, Campaign, Run, fold
+from ftui.record.state import Campaign, Run, fold
 
 TICK_SECONDS = 0.5
 SAMPLE_SECONDS = 5.0
-GRACE_SECONDS = 60.0
-"""How long a stopped run may take for its update and checkpoint before it is killed."""
 
 
 class Supervisor:
@@ -76,6 +78,8 @@ class Supervisor:
         self.began_at = stamp()
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
+        self.durations: dict[str, Spread] = {}
+        self.closing: dict[str, Spread] = {}
         self.gate_process = ""
         """Verb of the process that tries gates now, or did last."""
         self.only_gates = only_gates
@@ -91,7 +95,7 @@ class Supervisor:
         self.places = places(self.plan.machine)
         self.gates_key = gates_key(self.plan, versions())
         self._catch_up()
-        explained = False
+        explained, clock_before = False, self.state.clock
         if self.state.plan is None:
             clock = rental_clock(self.plan.rental, now())
             self.say(
@@ -118,11 +122,11 @@ class Supervisor:
         if self.because is not None and not explained:
             self.say("note", text=self.because)  # nothing was amended; what a person wrote is kept all the same
         self.say("supervisor-started", pid=os.getpid(), host=socket.gethostname())
-        self._settle_what_was_left()
+        self._settle_what_was_left(clock_before)
         self.sampler = Sampler(self.files.root)
         self.samples = machine_writer(self.files.machine)
         self._sampled_at = 0.0
-        self.durations = self.measure_durations()
+        self.measure()
 
     def run(self) -> None:
         """Work until the campaign is closed, stopped or out of places to go."""
@@ -168,14 +172,19 @@ class Supervisor:
             only_gates=self.only_gates,
             lost=self.lost,
             durations=self.durations,
+            closing=self.closing,
+            places=len(self.places),
         )
 
-    def measure_durations(self) -> dict[str, Any]:
+    def measure(self) -> None:
+        """What the pilot measured: durations of runs, and of what remains when they have ended."""
+        self.durations, self.closing = {}, {}
         passed = [gates for gates in self.state.gates if gates.passed]
-        if not passed or self.state.data is None:
-            return {}
-        rows = read_gates(self.files.gates(passed[-1].id).rows)
-        return {**run_durations(self.plan, self.state.data, rows), **follow_up_durations(self.state, self.plan, rows)}
+        if passed and self.state.data is not None:
+            rows = read_gates(self.files.gates(passed[-1].id).rows)
+            self.durations = run_durations(self.plan, self.state.data, rows)
+            self.durations |= follow_up_durations(self.state, self.plan, rows)
+            self.closing = closing_durations(self.state.data, rows)
 
     def free_places(self, count: int | None = None) -> Places:
         """The first `count` places no job has, or all of them."""
@@ -184,7 +193,7 @@ class Supervisor:
 
     # Taking over
 
-    def _settle_what_was_left(self) -> None:
+    def _settle_what_was_left(self, clock_before: Clock | None) -> None:
         for run in self.state.runs_of("running"):
             attempt = run.attempts[-1]
             key = f"run:{run.id}"
@@ -205,7 +214,7 @@ class Supervisor:
                     "export-ended", export=export.name, verified=None, cause="the supervisor was ended in its middle"
                 )
         self.lost = {}
-        for run in self.state.runs_of(*CONTINUABLE):
+        for run in to_queue_again(self.state, clock_before):
             self.queue(run)
 
     # Stopping
@@ -244,8 +253,8 @@ class Supervisor:
     def _act(self, steps: list[Step]) -> bool:
         """Take the steps; whether anything was done that a new look may follow from at once."""
         for step in steps:
-            if isinstance(step, StopRun):
-                self.stop_job(self.jobs[f"run:{step.run}"], step.cause)
+            if isinstance(step, StopRun | StopJob):
+                self.stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
                 continue
             if step.phase != self.state.phase:
                 self.say("phase", phase=step.phase)
@@ -267,13 +276,15 @@ class Supervisor:
                     folder = self.files.run(step.run).root
                     own = self.free_places(self.plan.machine.processes)
                     self.start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
+                case SkipTest():
+                    self.say("test-ended", run=step.run, metrics=None, cause=step.cause)
                 case WriteReport():
                     self.start("report", report_command(self.files), ())
                 case Export():
                     self._start_export(step.run)
                 case Close():
                     self.ending = step.reason
-        return any(not isinstance(step, StopRun) for step in steps)
+        return any(not isinstance(step, StopRun | StopJob) for step in steps)
 
     def start(self, key: str, command: Command, own: Places) -> Job:
         job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"))

@@ -153,7 +153,8 @@ class Campaign:
         """Seconds spent per phase up to `moment`."""
         spent = dict(self.spent_seconds)
         if self.phase and not self.closed and self.phase_since and self.supervising:
-            spent[self.phase] = spent.get(self.phase, 0.0) + (moment - self.phase_since).total_seconds()
+            going_on = max(0.0, (moment - self.phase_since).total_seconds())
+            spent[self.phase] = spent.get(self.phase, 0.0) + going_on
         return spent
 
     def runs_of(self, *statuses: str) -> list[Run]:
@@ -284,7 +285,7 @@ def _apply_to_run(run: Run, row: Row, at: datetime) -> None:
         case "run-ended":
             attempt = run.attempts[-1]
             attempt.ended_at, attempt.status, attempt.cause, attempt.exit_code = (
-                at,
+                max(at, attempt.started_at),  # the clock may have been set back in between
                 row["status"],
                 row["cause"],
                 row["exit_code"],
