@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
+from ftui.engine import copies
 from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
@@ -119,6 +120,7 @@ class Supervisor:
         self.sampler = Sampler(self.files.root)
         self.samples = machine_writer(self.files.machine)
         self._sampled_at = 0.0
+        self.copies = copies.Copies(self.files, self.plan.backup, self.state.copied, self._checkpoints)
         self._durations = self._measure_durations()
 
     def run(self) -> None:
@@ -135,8 +137,9 @@ class Supervisor:
             self._collect_ended()
             self._enforce_deadlines()
             self._sample()
+            self._copy()
             if self.ending is not None:
-                if not self.jobs:
+                if not self.jobs and not self._last_copy():
                     break
             elif self._act(next_steps(self.state, self.plan, self._situation())):
                 continue
@@ -144,6 +147,7 @@ class Supervisor:
                 os.read(awake, 4096)
         self._say("supervisor-ended", reason=self.ending)
         self.samples.close()
+        self.copies.seal()
 
     # What it knows
 
@@ -390,6 +394,8 @@ class Supervisor:
             self._say("gates-ended", gates=self.state.gates[-1].id, passed=False, cause=job.stop_reason)
         elif kind == "export":
             self._say("export-ended", export=name, verified=None, cause=job.stop_reason)
+        elif kind == "copy":
+            self.copies.interrupted()
 
     def _run_ended(self, run: Run, job: Job) -> None:
         files = self.files.run(run.id)
@@ -480,10 +486,34 @@ class Supervisor:
             deliver=report["deliver"],
         )
 
+    def _copy_ended(self, name: str, job: Job) -> None:
+        if (row := self.copies.ended(job, now())) is not None:
+            self._say("copy-ended", **row)
+
     def _fail(self, where: str, cause: str) -> None:
         """Nothing can follow: say why and end. `ftui run` tries again."""
         self._say("fault", where=where, cause=cause)
         self._stop_everything(cause)
+
+    # Copies
+
+    def _copy(self) -> None:
+        if not self.copies.wanted or copies.KEY in self.jobs or self.ending is not None:
+            return
+        if self.copies.due(now(), self.state.phase, self.state.clock.ends_at if self.state.clock else None):
+            self.jobs[copies.KEY] = self.copies.begin(now(), self.state.phase)
+
+    def _checkpoints(self) -> dict[str, int]:
+        return {run: newest_checkpoint(self.files, run) or 0 for run in self.state.runs}
+
+    def _last_copy(self) -> bool:
+        """Whether the campaign waits for the copy of everything that has ended; starts it."""
+        closed, ends_at = self.state.closed, self.state.clock.ends_at if self.state.clock else None
+        due = self.copies.due_last(now(), closed=closed, ends_at=ends_at)
+        if due == "now":
+            job, seconds = self.copies.begin_last(now(), closed=closed, ends_at=ends_at)
+            self.jobs[copies.KEY], self._deadlines[copies.KEY] = job, time.monotonic() + seconds
+        return due != "no"
 
     # Machine
 
