@@ -100,7 +100,7 @@ class Copies:
         return self.begin(moment, self._phase), max(left, SHORT).total_seconds()
 
     def interrupted(self) -> None:
-        """The copy that went on was stopped with the campaign; when it was the last, nobody wants to wait for another."""
+        """Everything is to stop. Asked while the last copy is made or waited for, it says that nobody wants to wait for it."""
         self._given_up = self._last_tries > 0
 
     def ended(self, job: Job, moment: datetime) -> dict[str, Any] | None:

@@ -245,6 +245,7 @@ class Supervisor:
 
     def _stop_everything(self, reason: str) -> None:
         self.ending = self.ending or reason
+        self.copies.interrupted()
         for job in self.jobs.values():
             self._stop_job(job, reason)
 
@@ -394,8 +395,6 @@ class Supervisor:
             self._say("gates-ended", gates=self.state.gates[-1].id, passed=False, cause=job.stop_reason)
         elif kind == "export":
             self._say("export-ended", export=name, verified=None, cause=job.stop_reason)
-        elif kind == "copy":
-            self.copies.interrupted()
 
     def _run_ended(self, run: Run, job: Job) -> None:
         files = self.files.run(run.id)
