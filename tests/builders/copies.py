@@ -25,7 +25,12 @@ def backed_up(folder: Path, section: str, until: Until = "closed") -> tuple[Camp
     assert plan.backup is not None
     times = {"starts_at": stamp(now()), "ends_at": stamp(now())}
     Journal(files.journal, "supervisor").append(
-        "amended", plan_hash=plan_hash(plan), plan=plan.content(), changed=["backup"], because="it must be safe", **times
+        "amended",
+        plan_hash=plan_hash(plan),
+        plan=plan.content(),
+        changed=["backup"],
+        because="it must be safe",
+        **times,
     )
     artefact = files.exports / "best"
     replace_json(artefact / "manifest.json", {"schema": 1})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -42,7 +41,10 @@ def test_record_exports_and_sealed_checkpoints_arrive_byte_for_byte(tmp_path: Pa
     assert copied.items() <= here.items()
     missing = {path for path in here.keys() - copied.keys() if not path.startswith("model/")}
     unsealed = f"runs/{RUN}/checkpoints/step-00000150/model.safetensors"
-    assert missing == {"backup.json", "backup.lock", "supervisor.json", unsealed, f"runs/{RUN}/elsewhere.json"} & here.keys()
+    assert (
+        missing
+        == {"backup.json", "backup.lock", "supervisor.json", unsealed, f"runs/{RUN}/elsewhere.json"} & here.keys()
+    )
     assert called_safe_is_there(files, backup, there) == len(copied) == last.copied
     assert safety(files, backup).files == 0
 
@@ -145,7 +147,7 @@ def test_a_full_destination_holds_what_is_called_safe_and_the_next_copy_the_rest
         pytest.skip(f"no file system of its own can be mounted here: {done.stderr}")
     assert done.returncode == FAILED and "No space left on device" in done.stderr
     then = read_backup(files, backup)
-    os.replace(f"{kept}.json", files.backup)  # as it was when the destination was full
+    Path(f"{kept}.json").replace(files.backup)  # as it was when the destination was full
     full = read_backup(files, backup)
     assert full.last is not None and full.last.cause is not None and full.whole_at is None
     assert 0 < called_safe_is_there(files, backup, kept) < len(then.files)
