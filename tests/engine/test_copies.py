@@ -6,8 +6,11 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from ftui.engine.copies import LAST_TRIES, Copies
 from ftui.engine.copy import BUSY, FAILED, copy_campaign
@@ -216,6 +219,48 @@ def test_a_file_that_changes_while_it_is_read_is_not_taken(tmp_path: Path) -> No
         (tmp_path / "aside").replace(tmp_path / "series.jsonl")
         with pytest.raises(SourceChanged):
             list(source.blocks())
+
+
+class Faulty(MemoryFileSystem):
+    """A file system of fsspec that loses a bit of what is written, or the connection, in the middle of a file of some size."""
+
+    protocol = "faulty"
+    store: ClassVar[dict[str, object]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    harm = ""
+
+    def open(self, path: str, mode: str = "rb", *args: object, **options: object) -> object:
+        file = super().open(path, mode, *args, **options)
+        if mode == "wb":
+            write = file.write
+
+            def faulty(block: bytes) -> int:
+                if self.harm == "a bit" and len(block) > 5000:
+                    block = bytes(block[:-1]) + bytes([block[-1] ^ 1])
+                if self.harm == "the connection" and len(block) > 5000:
+                    raise TimeoutError("no answer from the host")
+                return int(write(block))
+
+            file.write = faulty
+        return file
+
+
+@pytest.mark.parametrize("harm", ["a bit", "the connection"])
+def test_what_is_lost_on_the_way_is_not_called_safe(tmp_path: Path, harm: str) -> None:
+    fsspec.register_implementation("faulty", Faulty, clobber=True)
+    files, backup = backed_up(tmp_path, f'destination = "faulty://{tmp_path.name}/there"')
+    place = open_destination(str(backup.destination))
+    Faulty.harm = harm
+    cause = copy_campaign(files, backup).cause
+    assert cause is not None
+    assert ("not what was written" if harm == "a bit" else "no answer from the host") in cause
+    assert safety(files, backup).files > 0
+    Faulty.harm = ""
+    for path, kept in read_backup(files, backup).files.items():
+        assert place.digest(path) == kept.sha256
+    assert copy_campaign(files, backup).cause is None
+    assert {path: place.head(path, 1 << 20) for path in place.listing()}.items() <= contents(files.root).items()
+    assert safety(files, backup).files == 0
 
 
 PROGRAM = """
