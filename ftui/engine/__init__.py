@@ -16,5 +16,10 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     placement.py   which device or core a run gets
     amend.py       which changes of a launched plan are amendments, and which of those need a reason
     fit.py         the search for the largest micro-batch, started and told
+    copy.py        `python -m ftui.engine.copy CAMPAIGN`: one copy of what is new, verified
+    copies.py      when a copy is due, tried again and told of
+    destination.py where copies go: a folder, or what fsspec knows
+    hand_over.py   copies made by a person's own program
+    reading.py     one state of a file that may be written meanwhile
     follow.py      the journal and series as lines for a person
 """

@@ -14,6 +14,7 @@ import time
 from types import FrameType
 from typing import Any, Literal
 
+from ftui.engine import copies
 from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.endings import collect_ended, run_ended
 from ftui.engine.jobs import Job, adopt_job, placement_record, start_job
@@ -126,6 +127,7 @@ class Supervisor:
         self.sampler = Sampler(self.files.root)
         self.samples = machine_writer(self.files.machine)
         self._sampled_at = 0.0
+        self.copies = copies.Copies(self.files, self.plan.backup, self.state.copied, self._checkpoints)
         self.measure()
 
     def run(self) -> None:
@@ -142,8 +144,9 @@ class Supervisor:
             collect_ended(self)
             self._enforce_deadlines()
             self._sample()
+            self._copy()
             if self.ending is not None:
-                if not self.jobs:
+                if not self.jobs and not self._last_copy():
                     break
             elif self._act(next_steps(self.state, self.plan, self._situation())):
                 continue
@@ -151,6 +154,7 @@ class Supervisor:
                 os.read(awake, 4096)
         self.say("supervisor-ended", reason=self.ending)
         self.samples.close()
+        self.copies.seal()
 
     # What it knows
 
@@ -165,7 +169,7 @@ class Supervisor:
         return Situation(
             now=now(),
             free_places=len(self.free_places()),
-            live=frozenset(self.jobs),
+            live=frozenset(self.jobs) - {copies.KEY},  # no step waits for a copy
             data_checked=self.data_checked,
             gates_failed=self.gates_failed,
             gates_key=self.gates_key,
@@ -224,6 +228,7 @@ class Supervisor:
 
     def stop_everything(self, reason: str) -> None:
         self.ending = self.ending or reason
+        self.copies.interrupted()
         for job in self.jobs.values():
             self.stop_job(job, reason)
 
@@ -365,6 +370,26 @@ class Supervisor:
         names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
         wish = {} if run.request is None or run.attempts else {"request": run.request}
         self.say("queued", run=run.id, **{name: getattr(run, name) for name in names}, **wish)
+
+    # Copies
+
+    def _copy(self) -> None:
+        if not self.copies.wanted or copies.KEY in self.jobs or self.ending is not None:
+            return
+        if self.copies.due(now(), self.state.phase, self.state.clock.ends_at if self.state.clock else None):
+            self.jobs[copies.KEY] = self.copies.begin(now(), self.state.phase)
+
+    def _checkpoints(self) -> dict[str, int]:
+        return {run: newest_checkpoint(self.files, run) or 0 for run in self.state.runs}
+
+    def _last_copy(self) -> bool:
+        """Whether the campaign waits for the copy of everything that has ended; starts it."""
+        closed, ends_at = self.state.closed, self.state.clock.ends_at if self.state.clock else None
+        due = self.copies.due_last(now(), closed=closed, ends_at=ends_at)
+        if due == "now":
+            job, seconds = self.copies.begin_last(now(), closed=closed, ends_at=ends_at)
+            self.jobs[copies.KEY], self._deadlines[copies.KEY] = job, time.monotonic() + seconds
+        return due != "no"
 
     # Machine
 

@@ -142,6 +142,8 @@ class Campaign:
     """The answer to each request, by its id."""
     supervising: bool = False
     """The journal's last word; a supervisor that was killed left it standing."""
+    copied: Row | None = None
+    """The last that was said about copies; it stands until something else is said."""
     faults: list[Row] = field(default_factory=list)
     events: list[Row] = field(default_factory=list)
 
@@ -240,6 +242,8 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
         case "report":
             state.verdict, state.verdict_sentence = row["verdict"], row["sentence"]
             state.deliver = row.get("deliver")
+        case "copy-ended":
+            state.copied = row
         case "fault":
             state.faults.append(row)
         case "request":

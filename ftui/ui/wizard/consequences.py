@@ -8,6 +8,7 @@ from typing import Any
 
 from ftui.plan.budget import rental_clock
 from ftui.plan.describe_rental import cost_line, fit_lines
+from ftui.plan.draft import MISSING
 from ftui.plan.rental import timeline, timeline_text
 from ftui.plan.schema import Plan
 from ftui.plan.settings import own_batches
@@ -314,7 +315,17 @@ def _rental(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     yield from ((line, "text") for line in timeline_text(timeline(rental, clock), width, ascii_only))
     if rental.price_per_hour is not None:
         yield f"The whole rental costs {money(rental.price_per_hour * rental.days * 24, rental.currency)}.", "text"
+    yield from _copies(scene)
     yield from fit(scene)
+
+
+def _copies(scene: Scene) -> Iterator[Line]:
+    """What of this machine outlives the rental."""
+    if scene.draft.given(("backup",)) is MISSING:
+        yield "Nothing is copied: what is on this machine ends with the rental.", "warn"
+    elif scene.draft.plan is not None and (backup := scene.draft.plan.backup) is not None:
+        proof = "read back and compared" if backup.command is None else "by the program's word; nothing is read back"
+        yield f"Copied every {backup.every} min and at each checkpoint: {', '.join(backup.what)}; {proof}.", "text"
 
 
 def fit(scene: Scene) -> Iterator[Line]:
