@@ -23,9 +23,11 @@ from ftui.ui.app import FtuiApp
 from ftui.ui.plot import BRAILLE, DOTS
 from ftui.ui.screens.home import CampaignList
 from ftui.ui.screens.report import ReportPanel
+from ftui.ui.screens.wizard import WizardScreen
 from ftui.ui.widgets.example import ExamplePanel
 from ftui.ui.widgets.gates import GatesPanel
 from ftui.ui.widgets.line_chart import LineChart
+from ftui.ui.wizard.questions import STEPS
 
 SIZES = ((80, 24), (120, 40))
 TEXT = re.compile(r'<text class="([^"]*)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>([^<]*)</text>')
@@ -118,25 +120,59 @@ async def take_gates(files: CampaignFiles, name: str, size: tuple[int, int], fol
     return path
 
 
+async def take_wizard(files: CampaignFiles, size: tuple[int, int], folder: Path) -> list[Path]:
+    """Pictures of every step of the wizard, with memory and time predicted for a device."""
+    app, taken = FtuiApp(files, begin="plan"), []
+    async with app.run_test(size=size) as pilot:
+        wizard = next(screen for screen in app.screen_stack if isinstance(screen, WizardScreen))
+
+        async def known() -> None:
+            for _ in range(6000):
+                await pilot.pause(0.02)
+                scene = wizard.scene
+                if scene.facts and scene.power and not scene.looking and not scene.describing:
+                    return
+
+        await known()
+        await pilot.press("m", "end", "up", "up", "enter")
+        await pilot.pause(1.0)
+        await known()
+        for number, step in enumerate(STEPS, 1):
+            await pilot.press(str(number % 10))
+            await pilot.pause(1.0)
+            await known()
+            path = folder / f"wizard-{step.key}-{size[0]}x{size[1]}.svg"
+            path.write_text(draw_dots(app.export_screenshot(title=f"ftui {step.title.lower()}")), encoding="utf-8")
+            taken.append(path)
+    return taken
+
+
 TOO_LARGE = {"training.micro_batch": 800, "training.accumulation": 2, "training.amount": 2, "training.warmup": 0}
 ONCE = {"training.validate_every": 2, "training.checkpoint_every": 2}
 ADDRESS_SPACE = 7_000_000_000
 """Bytes a process of the pilot may address: enough for the libraries and the model, not for 800 examples at a time."""
 
 
-def failing_pilot(files: CampaignFiles, folder: Path) -> CampaignFiles:
-    """A copy of the campaign with a micro-batch that does not fit into the memory it may have, its gates tried for real."""
-    copy = folder / "too-large"
+def copied_plan(files: CampaignFiles, folder: Path) -> CampaignFiles:
+    """The campaign as it was before its launch: plan and data."""
+    copy = folder / files.name
     (copy / "data").mkdir(parents=True)
-    copy.joinpath("campaign.toml").write_text(changed_text(files.plan.read_text(encoding="utf-8"), TOO_LARGE | ONCE))
+    shutil.copy(files.plan, copy)
     for path in files.data.glob("*.jsonl"):
         shutil.copy(path, copy / "data")
+    return CampaignFiles(copy)
+
+
+def failing_pilot(files: CampaignFiles, folder: Path) -> CampaignFiles:
+    """A copy of the campaign with a micro-batch that does not fit into the memory it may have, its gates tried for real."""
+    copy = copied_plan(files, folder / "too-large")
+    copy.plan.write_text(changed_text(files.plan.read_text(encoding="utf-8"), TOO_LARGE | ONCE))
     subprocess.run(
-        [sys.executable, "-m", "ftui.cli", "preflight", str(copy)],
+        [sys.executable, "-m", "ftui.cli", "preflight", str(copy.root)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)),
         check=False,
     )
-    return CampaignFiles(copy)
+    return copy
 
 
 def to_png(path: Path) -> Path | None:
@@ -165,10 +201,13 @@ def main() -> None:
             for which, name in ((files, "gates"), (failed, "gates-failed")):
                 path = asyncio.run(take_gates(which, name, size, given.output))
                 print(to_png(path) or path)
+        plan = copied_plan(files, Path(folder))
+        for size in SIZES:
+            for path in asyncio.run(take_wizard(plan, size, given.output)):
+                print(to_png(path) or path)
     for size in SIZES:
         for path in asyncio.run(take(files, size, given.output)):
-            image = to_png(path)
-            print(image or path)
+            print(to_png(path) or path)
 
 
 if __name__ == "__main__":

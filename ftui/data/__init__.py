@@ -27,6 +27,7 @@ what cannot be used becomes a finding with its file, line, field and a way out, 
     labels.py      categories in class order
     prepare.py     all of the above: checked (`check_data`), or written as a data version (`prepare`)
     store.py       the files of a data version
+    bases.py       base models that are on this machine already
     base.py        where the base model's files are, and that they are the right ones
     tokenizer.py   the base model's tokenizer, without transformers
     template.py    the base model's chat template, in a sandbox

@@ -15,6 +15,7 @@ from typing import Any
 
 from ftui.data.base import How
 from ftui.data.base_facts import EMPTY, base_facts, locate
+from ftui.data.bases import bases_here
 from ftui.data.candidates import candidates
 from ftui.data.clean import RULES
 from ftui.data.columns import look_at, suggested_columns, suggested_task
@@ -67,6 +68,7 @@ def scout(files: CampaignFiles) -> Document:
         "near_searched": False,
         "base": {"problem": None, **EMPTY},
         "trainable": None,
+        "bases": bases_here(files.root),
         "cleaning_rules": {rule.name: rule.meaning for rule in RULES.values()},
     }
     report: DataReport | None = None

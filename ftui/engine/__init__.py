@@ -7,6 +7,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     client.py      start, stop, is it alive: all that app and command line may use
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
+    deadlines.py   until when may be trained and evaluated, so that report and artefact exist at the rental's end
     supervisor.py  the loop: steps become jobs
     endings.py     what follows from a job that has ended
     wishes.py      what people want: requests and their answers
@@ -15,5 +16,10 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     placement.py   which device or core a run gets
     amend.py       which changes of a launched plan are amendments, and which of those need a reason
     fit.py         the search for the largest micro-batch, started and told
+    copy.py        `python -m ftui.engine.copy CAMPAIGN`: one copy of what is new, verified
+    copies.py      when a copy is due, tried again and told of
+    destination.py where copies go: a folder, or what fsspec knows
+    hand_over.py   copies made by a person's own program
+    reading.py     one state of a file that may be written meanwhile
     follow.py      the journal and series as lines for a person
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 from ftui.plan.schema import Plan
 
-AMENDABLE = ("rental", "machine", "hypothesis.statement")
+AMENDABLE = ("rental", "backup", "machine", "hypothesis.statement")
 """What may change at any time: it decides nothing about a run's result."""
 
 DECIDES = ("machine.processes", "machine.strategy")

@@ -10,6 +10,7 @@ from ftui.engine.jobs import Job, last_words, why_ended
 from ftui.engine.launch import newest_checkpoint, train_command
 from ftui.plan.settings import read_settings
 from ftui.record.files import read_json
+from ftui.record.journal import now
 from ftui.record.rows import next_gate_process, read_gates, read_outcome, write_outcome
 from ftui.record.state import Run
 
@@ -40,6 +41,9 @@ def collect_ended(supervisor: Supervisor) -> None:
                 _export_ended(supervisor, name, job)
             case "report":
                 _report_ended(supervisor, job)
+            case "copy":
+                if (row := supervisor.copies.ended(job, now())) is not None:
+                    supervisor.say("copy-ended", **row)
 
 
 def _interrupted(supervisor: Supervisor, kind: str, name: str, job: Job) -> None:
@@ -118,7 +122,7 @@ def _gates_ended(supervisor: Supervisor, job: Job) -> None:
     cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
     supervisor.gates_failed = not passed
     supervisor.say("gates-ended", gates=gates.id, passed=passed, cause=cause)
-    supervisor.durations = supervisor.measure_durations()
+    supervisor.measure()
 
 
 def _test_ended(supervisor: Supervisor, run: Run, job: Job) -> None:

@@ -14,6 +14,7 @@ from ftui.record.layout import CampaignFiles
 from ftui.record.lines import LineReader, Row, number
 from ftui.record.series import KIND, SCHEMA
 from ftui.record.state import Campaign, Run, fold
+from ftui.record.text import size_words
 
 POLL_SECONDS = 0.5
 
@@ -129,6 +130,10 @@ def event_line(row: Row, state: Campaign) -> str | None:
             return f"verdict: {row['verdict']}. {row['sentence']}"
         case "request":
             return wish_line(row)
+        case "copy-ended":
+            if row["cause"]:
+                return f"copy failed: {row['cause']}"
+            return f"copied: {row['copied']:,} files, {size_words(row['bytes'])}, verified"
         case "fault":
             return f"fault in {row['where']}: {row['cause']}"
         case "supervisor-ended":

@@ -87,6 +87,11 @@ def report_command(files: CampaignFiles) -> Command:
     return Command([*PYTHON, "ftui.report", str(files.root)], _clean_environment(), files.report / "log.txt")
 
 
+def copy_command(files: CampaignFiles) -> Command:
+    """Copy what is new to the plan's destination."""
+    return Command([*PYTHON, "ftui.engine.copy", str(files.root)], _clean_environment(), files.backup_log)
+
+
 def newest_checkpoint(files: CampaignFiles, run: str) -> int | None:
     """Update of the newest sealed checkpoint, for the record; the trainer decides by its content."""
     folder = files.run(run).checkpoints

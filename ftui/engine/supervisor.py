@@ -14,6 +14,7 @@ import time
 from types import FrameType
 from typing import Any, Literal
 
+from ftui.engine import copies
 from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.endings import collect_ended, run_ended
 from ftui.engine.jobs import Job, adopt_job, placement_record, start_job
@@ -21,6 +22,7 @@ from ftui.engine.launch import Command, newest_checkpoint, prepare_command, repo
 from ftui.engine.lock import SupervisorLock
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.steps import (
+    GRACE_SECONDS,
     Close,
     EvaluateOnTest,
     Export,
@@ -30,30 +32,31 @@ from ftui.engine.steps import (
     QueueRuns,
     RunGates,
     Situation,
+    SkipTest,
     StartRun,
     Step,
+    StopJob,
     StopRun,
     WriteReport,
     next_steps,
+    to_queue_again,
 )
 from ftui.engine.wishes import answer_requests
 from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
-from ftui.plan.budget import rental_clock
+from ftui.plan.budget import Clock, Spread, rental_clock
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
 from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
-from ftui.record.estimates import follow_up_durations, run_durations
+from ftui.record.estimates import closing_durations, follow_up_durations, run_durations
 from ftui.record.files import replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
 from ftui.record.rows import machine_writer, read_gates
-from ftui.record.state import CONTINUABLE, Campaign, Run, fold
+from ftui.record.state import Campaign, Run, fold
 
 TICK_SECONDS = 0.5
 SAMPLE_SECONDS = 5.0
-GRACE_SECONDS = 60.0
-"""How long a stopped run may take for its update and checkpoint before it is killed."""
 
 
 class Supervisor:
@@ -76,6 +79,8 @@ class Supervisor:
         self.began_at = stamp()
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
+        self.durations: dict[str, Spread] = {}
+        self.closing: dict[str, Spread] = {}
         self.gate_process = ""
         """Verb of the process that tries gates now, or did last."""
         self.only_gates = only_gates
@@ -91,7 +96,7 @@ class Supervisor:
         self.places = places(self.plan.machine)
         self.gates_key = gates_key(self.plan, versions())
         self._catch_up()
-        explained = False
+        explained, clock_before = False, self.state.clock
         if self.state.plan is None:
             clock = rental_clock(self.plan.rental, now())
             self.say(
@@ -118,11 +123,12 @@ class Supervisor:
         if self.because is not None and not explained:
             self.say("note", text=self.because)  # nothing was amended; what a person wrote is kept all the same
         self.say("supervisor-started", pid=os.getpid(), host=socket.gethostname())
-        self._settle_what_was_left()
+        self._settle_what_was_left(clock_before)
         self.sampler = Sampler(self.files.root)
         self.samples = machine_writer(self.files.machine)
         self._sampled_at = 0.0
-        self.durations = self.measure_durations()
+        self.copies = copies.Copies(self.files, self.plan.backup, self.state.copied, self._checkpoints)
+        self.measure()
 
     def run(self) -> None:
         """Work until the campaign is closed, stopped or out of places to go."""
@@ -138,8 +144,9 @@ class Supervisor:
             collect_ended(self)
             self._enforce_deadlines()
             self._sample()
+            self._copy()
             if self.ending is not None:
-                if not self.jobs:
+                if not self.jobs and not self._last_copy():
                     break
             elif self._act(next_steps(self.state, self.plan, self._situation())):
                 continue
@@ -147,6 +154,7 @@ class Supervisor:
                 os.read(awake, 4096)
         self.say("supervisor-ended", reason=self.ending)
         self.samples.close()
+        self.copies.seal()
 
     # What it knows
 
@@ -161,21 +169,26 @@ class Supervisor:
         return Situation(
             now=now(),
             free_places=len(self.free_places()),
-            live=frozenset(self.jobs),
+            live=frozenset(self.jobs) - {copies.KEY},  # no step waits for a copy
             data_checked=self.data_checked,
             gates_failed=self.gates_failed,
             gates_key=self.gates_key,
             only_gates=self.only_gates,
             lost=self.lost,
             durations=self.durations,
+            closing=self.closing,
+            places=len(self.places),
         )
 
-    def measure_durations(self) -> dict[str, Any]:
+    def measure(self) -> None:
+        """What the pilot measured: durations of runs, and of what remains when they have ended."""
+        self.durations, self.closing = {}, {}
         passed = [gates for gates in self.state.gates if gates.passed]
-        if not passed or self.state.data is None:
-            return {}
-        rows = read_gates(self.files.gates(passed[-1].id).rows)
-        return {**run_durations(self.plan, self.state.data, rows), **follow_up_durations(self.state, self.plan, rows)}
+        if passed and self.state.data is not None:
+            rows = read_gates(self.files.gates(passed[-1].id).rows)
+            self.durations = run_durations(self.plan, self.state.data, rows)
+            self.durations |= follow_up_durations(self.state, self.plan, rows)
+            self.closing = closing_durations(self.state.data, rows)
 
     def free_places(self, count: int | None = None) -> Places:
         """The first `count` places no job has, or all of them."""
@@ -184,7 +197,7 @@ class Supervisor:
 
     # Taking over
 
-    def _settle_what_was_left(self) -> None:
+    def _settle_what_was_left(self, clock_before: Clock | None) -> None:
         for run in self.state.runs_of("running"):
             attempt = run.attempts[-1]
             key = f"run:{run.id}"
@@ -205,7 +218,7 @@ class Supervisor:
                     "export-ended", export=export.name, verified=None, cause="the supervisor was ended in its middle"
                 )
         self.lost = {}
-        for run in self.state.runs_of(*CONTINUABLE):
+        for run in to_queue_again(self.state, clock_before):
             self.queue(run)
 
     # Stopping
@@ -215,6 +228,7 @@ class Supervisor:
 
     def stop_everything(self, reason: str) -> None:
         self.ending = self.ending or reason
+        self.copies.interrupted()
         for job in self.jobs.values():
             self.stop_job(job, reason)
 
@@ -244,8 +258,8 @@ class Supervisor:
     def _act(self, steps: list[Step]) -> bool:
         """Take the steps; whether anything was done that a new look may follow from at once."""
         for step in steps:
-            if isinstance(step, StopRun):
-                self.stop_job(self.jobs[f"run:{step.run}"], step.cause)
+            if isinstance(step, StopRun | StopJob):
+                self.stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
                 continue
             if step.phase != self.state.phase:
                 self.say("phase", phase=step.phase)
@@ -267,13 +281,15 @@ class Supervisor:
                     folder = self.files.run(step.run).root
                     own = self.free_places(self.plan.machine.processes)
                     self.start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
+                case SkipTest():
+                    self.say("test-ended", run=step.run, metrics=None, cause=step.cause)
                 case WriteReport():
                     self.start("report", report_command(self.files), ())
                 case Export():
                     self._start_export(step.run)
                 case Close():
                     self.ending = step.reason
-        return any(not isinstance(step, StopRun) for step in steps)
+        return any(not isinstance(step, StopRun | StopJob) for step in steps)
 
     def start(self, key: str, command: Command, own: Places) -> Job:
         job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"))
@@ -354,6 +370,26 @@ class Supervisor:
         names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
         wish = {} if run.request is None or run.attempts else {"request": run.request}
         self.say("queued", run=run.id, **{name: getattr(run, name) for name in names}, **wish)
+
+    # Copies
+
+    def _copy(self) -> None:
+        if not self.copies.wanted or copies.KEY in self.jobs or self.ending is not None:
+            return
+        if self.copies.due(now(), self.state.phase, self.state.clock.ends_at if self.state.clock else None):
+            self.jobs[copies.KEY] = self.copies.begin(now(), self.state.phase)
+
+    def _checkpoints(self) -> dict[str, int]:
+        return {run: newest_checkpoint(self.files, run) or 0 for run in self.state.runs}
+
+    def _last_copy(self) -> bool:
+        """Whether the campaign waits for the copy of everything that has ended; starts it."""
+        closed, ends_at = self.state.closed, self.state.clock.ends_at if self.state.clock else None
+        due = self.copies.due_last(now(), closed=closed, ends_at=ends_at)
+        if due == "now":
+            job, seconds = self.copies.begin_last(now(), closed=closed, ends_at=ends_at)
+            self.jobs[copies.KEY], self._deadlines[copies.KEY] = job, time.monotonic() + seconds
+        return due != "no"
 
     # Machine
 

@@ -141,5 +141,5 @@ def _queue_follow_up(supervisor: Supervisor, run: Run, request: Request) -> str:
             follows=run.id, request=request.id,
         )
     )  # fmt: skip
-    supervisor.durations = supervisor.measure_durations()
+    supervisor.measure()
     return planned.id

@@ -490,6 +490,63 @@ class Rental(Section):
         return self
 
 
+CopyPart = Literal["record", "exports", "checkpoints"]
+
+
+class Backup(Section):
+    """Where record and artefacts are copied: the rental's disk ends with the rental (R7)."""
+
+    destination: Sentence | None = None
+    """A folder on another machine's disk (absolute, or from `~`), or a URL of any file system fsspec knows, e.g. `s3://bucket/name`. It
+    becomes a copy of the campaign's directory and belongs to this campaign alone. What is written is read back and compared."""
+    command: Annotated[list[Sentence], Field(min_length=1)] | None = None
+    """Instead of a destination: the words of a program that copies, run without a shell. `{source}` is a folder that holds what is new,
+    laid out as in the campaign's directory; `{files}` is a file that names it, one relative path a line. It must put every one of them
+    under one place and exit with 0 only then: nothing can be read back, its word is all there is."""
+    what: Annotated[list[CopyPart], Field(min_length=1)] = ["record", "exports", "checkpoints"]
+    """`record`: plan, journal, series, predictions, gates, reports, logs, and what is known of the data, without the data itself.
+    `exports`: artefacts. `checkpoints`: the sealed ones that the runs keep."""
+    every: Annotated[int, Field(ge=1)] = 15
+    """Minutes between two copies. Checkpoints, ends of phases and the rental's end are copied for without waiting for them."""
+
+    @property
+    def target(self) -> str:
+        """Where to, in one line."""
+        return self.destination or " ".join(self.command or [])
+
+    @model_validator(mode="after")
+    def one_way(self) -> Backup:
+        if (self.destination is None) == (self.command is None):
+            found = "neither" if self.destination is None else "both"
+            raise ValueError(f"needs destination or command, found {found}; name the one that copies")
+        if self.command is not None and not any("{source}" in word for word in self.command):
+            raise ValueError(
+                'command needs {source}, the folder to copy, e.g. ["rclone", "copy", "{source}", "remote:name"]'
+            )
+        return self
+
+    @field_validator("destination")
+    @classmethod
+    def elsewhere(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if "://" not in value:
+            if not value.startswith(("/", "~")):
+                raise ValueError(
+                    f"{value!r} would lie beside the plan; name a folder from / or ~, or a URL such as s3://bucket/name"
+                )
+        elif "@" in value.partition("://")[2].partition("/")[0] and ":" in value.partition("://")[2].partition("@")[0]:
+            raise ValueError("holds a password, and the plan is shown to everybody; leave it to fsspec's own settings")
+        return value
+
+    @field_validator("what")
+    @classmethod
+    def distinct_parts(cls, value: list[CopyPart]) -> list[CopyPart]:
+        if len(set(value)) != len(value):
+            raise ValueError("names a part twice")
+        return value
+
+
 class Variant(Section):
     """One explained change to the control (V1)."""
 
@@ -530,7 +587,15 @@ class Plan(Section):
     evaluation: Evaluation
     machine: Machine = Machine()
     rental: Rental
+    backup: Backup | None = None
+    """None: nothing is copied, and everything ends with the rental."""
     variants: list[Variant] = []
+
+    @model_serializer(mode="wrap")
+    def without_unused_backup(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Plans that copy nothing keep the hash they had before there was a section for it."""
+        content: dict[str, Any] = handler(self)
+        return {name: value for name, value in content.items() if name != "backup" or value is not None}
 
     def content(self) -> dict[str, Any]:
         """The plan as plain JSON values, defaults included: what is hashed and kept in the journal."""

@@ -131,6 +131,9 @@ def settled(draft: Draft, name: str, before: Draft) -> tuple[Draft, list[str]]:
     if name == "machine.processes":
         strategy = "single" if value("machine.processes") == 1 else "ddp"
         change("machine.strategy", strategy, f"strategy is now {strategy}")
+    ways = ("backup.destination", "backup.command")
+    if name in ways and all(draft.given(tuple(way.split("."))) is MISSING for way in ways):
+        change("backup", MISSING, "nothing is copied: what is on the machine ends with the rental")
     if name == "rental.days":
         draft, sentence = _with_hours(draft, before)
         told += [sentence] * bool(sentence)

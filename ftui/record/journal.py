@@ -21,6 +21,8 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
     request             request (id), kind (`requests.Kind`, null where it could not be read), run, asked_by, answer ("done" |
                         "refused"), reason; with `priority` also priority, with `relaunch` also change, because and, when
                         done, new_run. The answer is the act: a queue is paused, a run held back or moved by this line
+    copy-ended          copied (files), bytes, left (files that changed meanwhile), cause (null when it worked): the first copy, and
+                        each that went otherwise than the one before; `backup.json` has the latest
     note                text                 (may come before the launch)
     fault               where, cause         (a fault of ours or of the host that no run owns)
 """

@@ -163,6 +163,25 @@ class CampaignFiles:
         return self.report / "report.md"
 
     @property
+    def backup(self) -> Path:
+        """What is safe elsewhere, file by file; written by the process that copies."""
+        return self.root / "backup.json"
+
+    @property
+    def backup_lock(self) -> Path:
+        """Held while a copy goes on."""
+        return self.root / "backup.lock"
+
+    @property
+    def backup_log(self) -> Path:
+        return self.root / "backup.log"
+
+    @property
+    def backup_stage(self) -> Path:
+        """What a copying program is to take along; there only while it works."""
+        return self.root / ".backup"
+
+    @property
     def supervisor(self) -> Path:
         """Who supervises, as of its last heartbeat; held under a lock while it lives."""
         return self.root / "supervisor.json"

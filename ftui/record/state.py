@@ -142,6 +142,8 @@ class Campaign:
     """The answer to each request, by its id."""
     supervising: bool = False
     """The journal's last word; a supervisor that was killed left it standing."""
+    copied: Row | None = None
+    """The last that was said about copies; it stands until something else is said."""
     faults: list[Row] = field(default_factory=list)
     events: list[Row] = field(default_factory=list)
 
@@ -153,7 +155,8 @@ class Campaign:
         """Seconds spent per phase up to `moment`."""
         spent = dict(self.spent_seconds)
         if self.phase and not self.closed and self.phase_since and self.supervising:
-            spent[self.phase] = spent.get(self.phase, 0.0) + (moment - self.phase_since).total_seconds()
+            going_on = max(0.0, (moment - self.phase_since).total_seconds())
+            spent[self.phase] = spent.get(self.phase, 0.0) + going_on
         return spent
 
     def runs_of(self, *statuses: str) -> list[Run]:
@@ -240,6 +243,8 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
         case "report":
             state.verdict, state.verdict_sentence = row["verdict"], row["sentence"]
             state.deliver = row.get("deliver")
+        case "copy-ended":
+            state.copied = row
         case "fault":
             state.faults.append(row)
         case "request":
@@ -285,7 +290,7 @@ def _apply_to_run(run: Run, row: Row, at: datetime) -> None:
         case "run-ended":
             attempt = run.attempts[-1]
             attempt.ended_at, attempt.status, attempt.cause, attempt.exit_code = (
-                at,
+                max(at, attempt.started_at),  # the clock may have been set back in between
                 row["status"],
                 row["cause"],
                 row["exit_code"],

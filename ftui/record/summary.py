@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from ftui.plan.budget import phase_use
+from ftui.record.backup import Safety, backup_in_force, safety, safety_words
 from ftui.record.journal import now, read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import number
@@ -44,6 +46,7 @@ def summarise(files: CampaignFiles, alive: bool, moment: datetime | None = None)
         "launched_at": state.launched_at.isoformat() if state.launched_at else None,
         "ends_at": state.clock.ends_at.isoformat() if state.clock else None,
         "seconds_left": (state.clock.ends_at - moment).total_seconds() if state.clock else None,
+        "copies": asdict(safety(files, backup_in_force(files, state))),
         "phases": _phases(state, moment),
         "gates": [{"id": g.id, "passed": g.passed, "cause": g.cause} for g in state.gates],
         "runs": [_run(files, run) for run in state.in_order()],
@@ -110,6 +113,7 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
     if summary["seconds_left"] is not None:
         left = summary["seconds_left"] / 3600
         lines.append(f"  rental: {left:.1f} h left" if left > 0 else f"  rental: over for {-left:.1f} h")
+    lines.append(f"  {safety_words(Safety(**summary['copies']))}")
     lines += [f"  gates {g['id']} failed: {g['cause']}" for g in summary["gates"][-1:] if g["passed"] is False]
     width = max((len(run["run"]) for run in summary["runs"]), default=0)
     for run in summary["runs"]:

@@ -17,6 +17,7 @@ from ftui.report.facts import (
     artefacts,
     batch_arithmetic,
     changed_variants,
+    copies_part,
     data_part,
     environments,
     gates_passes,
@@ -131,6 +132,7 @@ def _built(files: CampaignFiles, state: Campaign, plan: Plan) -> Report:
         ],
         model=model_part(plan, gates),
         environments=environments(files, state),
+        copies=copies_part(plan, state),
         artefacts=artefacts(files, state),
         notes=_notes(notes_among(state.events)),
         faults=[

@@ -19,6 +19,7 @@ from ftui.report.model import (
     ArtefactPart,
     BatchArithmetic,
     Changed,
+    CopiesPart,
     DataPart,
     EnvironmentPart,
     GatesPass,
@@ -99,6 +100,21 @@ def model_part(plan: Plan, gates: list[GatesPass]) -> ModelPart:
         expected_sha256=plan.model.sha256,
         method=plan.method.model_dump(mode="json"),
         found=plain(loads[-1].facts) if loads else {},
+    )
+
+
+def copies_part(plan: Plan, state: Campaign) -> CopiesPart | None:
+    """From the plan and the journal alone: `backup.json` speaks of one machine, and the report is read on others."""
+    if plan.backup is None:
+        return None
+    said = state.copied or {}
+    by_program = plan.backup.command is not None
+    return CopiesPart(
+        target=plan.backup.target,
+        what=list(plan.backup.what),
+        read_back=not by_program,
+        at=said.get("at"),
+        cause=said.get("cause"),
     )
 
 

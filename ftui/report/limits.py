@@ -36,6 +36,7 @@ def limits(report: Report) -> list[str]:
         *_about_plan(report),
         *_about_artefacts(report),
         *_about_machine(report),
+        *_about_copies(report),
     ]
 
 
@@ -170,3 +171,14 @@ def _about_machine(report: Report) -> list[str]:
     if report.faults:
         found.append(f"Faults of the host or of ftui: {len(report.faults)}; they are listed.")
     return found
+
+
+def _about_copies(report: Report) -> list[str]:
+    copies = report.copies
+    if copies is None:
+        return ["The plan names no place for copies: what is on the rented machine ends with the rental."]
+    if copies.at is None:
+        return [f"Nothing had been copied to {copies.target} when this was written."]
+    if copies.cause is not None:
+        return [f"Copies to {copies.target} had failed since {copies.at}: {copies.cause.rstrip('.')}."]
+    return []

@@ -223,6 +223,19 @@ class EnvironmentPart(Part):
     versions: dict[str, Any]
 
 
+class CopiesPart(Part):
+    """Where the record was copied, as far as the journal tells."""
+
+    target: str
+    what: list[str]
+    read_back: bool
+    """Whether copies were compared with what they are copies of; else a program's exit code is all that is known."""
+    at: str | None
+    """Since when copies work or fail; None when none had been made."""
+    cause: str | None
+    """Why they fail, None when they do not."""
+
+
 class ArtefactPart(Part):
     """One exported artefact. `path` is relative to the campaign's directory."""
 
@@ -283,6 +296,8 @@ class Report(Part):
     test_openings: list[Opening]
     model: ModelPart
     environments: list[EnvironmentPart]
+    copies: CopiesPart | None = None
+    """None: the plan names no place for copies, or the report is older than that question."""
     artefacts: list[ArtefactPart]
     notes: list[Note]
     faults: list[Fault]

@@ -26,6 +26,7 @@ def circumstances(report: Report) -> list[Block]:
         *_data(report),
         *_model(report),
         *_environments(report),
+        *_copies(report),
         *_artefacts(report),
         *_notes(report),
     ]
@@ -253,6 +254,20 @@ def _environments(report: Report) -> list[Block]:
             Table(("what", "version"), [(str(name), compact(value)) for name, value in flat.items()]),
         ]
     return blocks
+
+
+def _copies(report: Report) -> list[Block]:
+    if (copies := report.copies) is None:
+        return []
+    what = ", ".join(copies.what)
+    proof = "each copy was read back and compared" if copies.read_back else "by the exit code of a program"
+    if copies.at is None:
+        state = "None had been made when this was written."
+    elif copies.cause:
+        state = f"Failing since {moment(copies.at)}: {copies.cause}"
+    else:
+        state = f"Working since {moment(copies.at)}, {proof}. One more follows this report."
+    return [Heading(2, "Copies elsewhere"), Bullets([f"To: {copies.target}", f"What: {what}", state])]
 
 
 def _artefacts(report: Report) -> list[Block]:

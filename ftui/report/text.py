@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells
 
-from ftui.record.text import safe
+from ftui.record.text import safe, wrap
 from ftui.report.blocks import Block, Bullets, Code, Heading, Paragraph, Table
 from ftui.report.model import Report
 from ftui.report.outline import outline
@@ -40,20 +40,6 @@ def render(block: Block, width: int) -> list[str]:
             return [part for line in lines for part in chop_cells(f"    {safe(line)}", width)]
         case Table():
             return _table(block, width)
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` cells, broken at spaces; a longer word is cut. At least one line."""
-    lines, line = [], ""
-    for word in safe(text, 20_000).split(" "):
-        if line and cell_len(line) + 1 + cell_len(word) <= width:
-            line = f"{line} {word}"
-            continue
-        if line:
-            lines.append(line)
-        *full, line = chop_cells(word, width) or [""]
-        lines += full
-    return [*lines, line]
 
 
 def _table(table: Table, width: int) -> list[str]:

@@ -167,7 +167,14 @@ WIZARD = (
     key("wizard.next", "right,l", "turn(1)", "next step", "The next step", show=True, display="→ l"),
     key("wizard.previous", "left,h", "turn(-1)", "step before", "The step before", display="← h"),
     *(
-        key(f"wizard.step-{number}", str(number % 10), f"go({number - 1})", f"step {number}", f"Go to step {number}")
+        key(
+            f"wizard.step-{number}",
+            str(number % 10),
+            f"go({number - 1})",
+            f"step {number}",
+            "Go to the step of this number; 0 is the tenth",
+            display="1 – 0" if number == 1 else None,
+        )
         for number in range(1, 11)
     ),
     key(

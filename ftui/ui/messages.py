@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from ftui.record.backup import Safety
 from ftui.record.rows import GateRow
 from ftui.record.state import Campaign
 from ftui.ui.curves import RunCurve
@@ -55,6 +56,13 @@ class LogRead(Message):
 
     run: str | None
     lines: list[str]
+
+
+@dataclass
+class CopiesRead(Message):
+    """What would be lost if the machine ended now; only for plans that say where copies go."""
+
+    safety: Safety
 
 
 class Polled(Message):

@@ -7,6 +7,7 @@ wishes through `follow_log`; everything else the thread decides itself.
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from textual.message import Message
 
 from ftui.plan.followup import run_plan
 from ftui.plan.settings import own_batches
+from ftui.record.backup import Safety, safety
 from ftui.record.journal import journal_reader
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import LineReader, NewerSchema, Row
@@ -24,12 +26,14 @@ from ftui.record.preflight import describe_gates, gate_notes, place_of
 from ftui.record.rows import MACHINE, MACHINE_SCHEMA, GateRow, read_gates
 from ftui.record.state import Campaign, fold
 from ftui.ui.curves import CurveFollower, RunCurve
-from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
+from ftui.ui.messages import CopiesRead, CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
 
 if TYPE_CHECKING:
     from ftui.machine.sample import Sample
 
 POLL_SECONDS = 1.0
+COPIES_SECONDS = 10.0
+"""Between two looks at what is not safe elsewhere, which asks for every file's size and time."""
 MACHINE_TAIL_BYTES = 1 << 20
 MACHINE_SAMPLES = 600
 LOG_TAIL_BYTES = 64 << 10
@@ -108,13 +112,22 @@ class CampaignWatch:
         self._gates: tuple[str, list[GateRow]] | None = None
         self._log: LogTail | None = None
         self._log_run: str | None = None
+        self._safety: Safety | None = None
+        self._safety_at = -COPIES_SECONDS
         self._failed: set[str] = set()
         self.wanted_log: str | None = None
         """Run whose log is shown, None for the supervisor's; set by the screen, read at the next poll."""
 
     def poll(self) -> Iterator[Message]:
         """Messages for everything that changed since the last poll, what a person looks at first coming first."""
-        for source in (self._poll_state, self._poll_gates, self._poll_machine, self._poll_log, self._poll_curves):
+        for source in (
+            self._poll_state,
+            self._poll_gates,
+            self._poll_machine,
+            self._poll_log,
+            self._poll_copies,
+            self._poll_curves,
+        ):
             try:
                 yield from source()
             except (NewerSchema, OSError, ValueError, KeyError) as error:
@@ -174,6 +187,16 @@ class CampaignWatch:
             self._log, self._log_run, fresh = LogTail(path), wanted, True
         if self._log.read() or fresh:
             yield LogRead(wanted, self._log.lines())
+
+    def _poll_copies(self) -> Iterator[Message]:
+        plan = self._state.plan
+        if plan is None or plan.backup is None or time.monotonic() < self._safety_at + COPIES_SECONDS:
+            return
+        self._safety_at = time.monotonic()
+        found = safety(self.files, plan.backup)
+        if found != self._safety:
+            self._safety = found
+            yield CopiesRead(found)
 
     def curve(self, run_id: str) -> RunCurve:
         return self._curves[run_id].snapshot()

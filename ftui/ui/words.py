@@ -6,7 +6,7 @@ import math
 
 from rich.cells import cell_len, set_cell_size
 
-from ftui.record.text import safe
+from ftui.record.text import safe, wrap
 
 
 def gib(count: int | None) -> str:
@@ -94,8 +94,6 @@ def pad(text: str, width: int, right: bool = False) -> str:
 
 def fitted(line: str, width: int) -> list[str]:
     """A line at the width there is: a sentence is wrapped under its own indent, a row with columns is cut."""
-    from ftui.report.text import wrap
-
     if cell_len(line) <= width:
         return [line]
     if "  " in line.strip():

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from ftui.record.layout import CampaignFiles
 from ftui.ui.app import FtuiApp
 from ftui.ui.wizard import knowing
@@ -152,7 +154,12 @@ PLANS: dict[str, Callable[[Person], Awaitable[None]]] = {
 
 async def write_plan(name: str) -> str:
     """The text of a plan, written by keys into `campaigns/NAME` of the working directory. Nobody waits to see what is found."""
-    knowing.LOOK_AFTER_SECONDS = 3600.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knowing, "LOOK_AFTER_SECONDS", 3600.0)
+        return await _write(name)
+
+
+async def _write(name: str) -> str:
     files = CampaignFiles(begin_plan(name))
     app = FtuiApp(files, begin="plan")
     async with app.run_test(size=(160, 50)) as pilot:

@@ -39,6 +39,7 @@ class Person:
 
         def looked() -> bool:
             scene = self.wizard.scene
+            assert not scene.facts_problem, scene.facts_problem
             return not scene.looking and scene.facts is not None
 
         await until(self.pilot, looked, "what data and model are", 60)

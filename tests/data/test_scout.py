@@ -495,3 +495,28 @@ def whole(
     files = make()
     WHOLE_PLANS[files.root] = files.plan.read_text("utf-8")
     return files
+
+
+def test_bases_near_a_campaign_and_in_the_cache_are_found_with_what_a_plan_calls_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    from ftui.data.bases import bases_here
+
+    commit = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+    campaign, cache = tmp_path / "campaigns" / "mine", tmp_path / "cache"
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    whole = [campaign / "model", tmp_path / "campaigns" / "other" / "model"]
+    whole += [cache / "models--owner--name-with--dashes" / "snapshots" / commit]
+    halves = [campaign / "models" / "no-weights", cache / "models--owner--moving" / "snapshots" / "main"]
+    for folder in (*whole, *halves):
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    for folder in (*whole, halves[1]):
+        (folder / "model.safetensors").write_bytes(b"")
+    assert bases_here(campaign) == [
+        {"base": "./model", "revision": None},
+        {"base": "../other/model", "revision": None},
+        {"base": "owner/name-with--dashes", "revision": commit},
+    ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import tomli_w
 
+from ftui.engine.deadlines import REACTION_SECONDS, REPORT_SECONDS, REPORTS
 from ftui.engine.steps import (
+    GRACE_SECONDS,
+    KEPT,
+    NO_TIME,
     Close,
     EvaluateOnTest,
     Export,
@@ -18,12 +22,15 @@ from ftui.engine.steps import (
     QueueRuns,
     RunGates,
     Situation,
+    SkipTest,
     StartRun,
+    StopJob,
     StopRun,
     WriteReport,
     next_steps,
+    to_queue_again,
 )
-from ftui.plan.budget import Spread
+from ftui.plan.budget import Clock, Spread
 from ftui.plan.load import parse_plan
 from ftui.record.state import fold, in_queue_order, priority_to_move
 from tests.builders.story import BASES, CONTROLS, LAUNCH, PLAN, SLOWER, Story
@@ -173,20 +180,118 @@ def test_no_completed_run_still_gives_a_report() -> None:
     assert story.steps() == [Close("no run was completed")]
 
 
+LAST_MOMENT = LAUNCH + timedelta(hours=24 - 5)
+"""The day ends at 09:00; evaluation 2 h, export 1 h, margin 2 h are kept: training ends at 04:00."""
+STOPPING = GRACE_SECONDS + REACTION_SECONDS
+HOUR = {name: Spread(3600, 3000, 4000) for name in ("base", "control", "slower")}
+
+
+def before(seconds: float) -> datetime:
+    """So long before the moment at which running ones are told to stop."""
+    return LAST_MOMENT - timedelta(seconds=STOPPING + seconds)
+
+
 def test_no_run_starts_that_would_eat_the_reserve_and_running_ones_are_stopped() -> None:
-    """The day ends at 09:00; evaluation 2 h, export 1 h, margin 2 h are kept: training ends at 04:00."""
-    last_moment = LAUNCH + timedelta(hours=24 - 5)
     story = Story().ready().ended(*BASES)
-    hour = {name: Spread(3600, 3000, 4000) for name in ("base", "control", "slower")}
-    assert story.steps(now=last_moment - timedelta(seconds=4001), durations=hour) == [
-        StartRun(run, "experiment") for run in CONTROLS
-    ]
-    late = story.steps(now=last_moment - timedelta(seconds=3999), durations=hour)
+    assert story.steps(now=before(4001), durations=HOUR) == [StartRun(run, "experiment") for run in CONTROLS]
+    late = story.steps(now=before(3999), durations=HOUR)
     assert [type(step) for step in late] == [LeaveOut] * 4
     assert "kept for evaluation and export" in late[0].cause
     story.started(CONTROLS[0])
-    over = story.steps(now=last_moment, live=frozenset({f"run:{CONTROLS[0]}"}))
-    assert [type(step) for step in over] == [StopRun] + [LeaveOut] * 3
+    live = frozenset({f"run:{CONTROLS[0]}"})
+    assert story.steps(now=before(1), live=live, free_places=0) == []
+    assert story.steps(now=before(0), live=live) == [StopRun(CONTROLS[0], KEPT)]
+    story.tell("run-ended", run=CONTROLS[0], attempt=1, status="stopped", cause=None, exit_code=0, updates=3)
+    assert [type(step) for step in story.steps(now=before(0))] == [LeaveOut] * 3
+
+
+def test_a_baseline_is_stopped_and_left_out_like_any_run() -> None:
+    story = Story().ready().started(BASES[0])
+    assert story.steps(now=before(0), live=frozenset({f"run:{BASES[0]}"})) == [StopRun(BASES[0], KEPT)]
+    assert {type(step) for step in Story().ready().steps(now=before(3999), durations=HOUR)} == {LeaveOut}
+
+
+def test_training_ends_earlier_where_the_planned_hours_are_not_enough_for_what_must_be_evaluated() -> None:
+    """Six runs of an hour's evaluation on one place, and an export of an hour: seven hours instead of the three planned for both."""
+    closing = {"evaluation": Spread(3600, 3600, 3600), "export": Spread(3600, 3600, 3600)}
+    story = Story().ready().ended(*BASES, *CONTROLS, SLOWER[0]).started(SLOWER[1])
+    kept = timedelta(seconds=7 * 3600 + REPORTS * REPORT_SECONDS + 2 * 3600 + STOPPING)
+    stops_at = LAUNCH + timedelta(hours=24) - kept
+
+    def steps(now: datetime, **more: Any) -> list[Any]:
+        return story.steps(now=now, closing=closing, live=frozenset({f"run:{SLOWER[1]}"}), **more)
+
+    assert steps(stops_at - timedelta(seconds=1)) == []
+    assert steps(stops_at) == [StopRun(SLOWER[1], KEPT)]
+    assert steps(stops_at, places=2) == [], "two places evaluate six runs in three hours"
+
+
+def test_what_is_left_of_a_run_counts_not_what_was_done_already() -> None:
+    story = Story().ready().ended(*BASES, *CONTROLS, SLOWER[0]).ended(SLOWER[1], status="lost")
+    half = {SLOWER[1]: Spread(1800, 1500, 2000)}
+    assert isinstance(story.steps(now=before(3000), durations=HOUR, lost={SLOWER[1]: 1})[0], LeaveOut)
+    resumed = story.steps(now=before(3000), durations=HOUR, remaining=half, lost={SLOWER[1]: 1})
+    assert resumed == [StartRun(SLOWER[1], "resume")]
+
+
+def test_an_evaluation_that_would_take_the_artefacts_time_is_skipped_and_comes_back_with_a_later_end() -> None:
+    everything = (*BASES, *CONTROLS, *SLOWER)
+    closing = {"evaluation": Spread(600, 600, 600), "export": Spread(3600, 3600, 3600)}
+    until = LAUNCH + timedelta(hours=23, seconds=-REPORTS * REPORT_SECONDS)
+    story = Story().ready().ended(*everything)
+    story.tell("test-opened", opening=1, candidates=list(everything), reason="r").tested(*everything[:-2])
+    live = frozenset({f"test:{SLOWER[0]}"})
+    assert story.steps(now=until - timedelta(seconds=600), closing=closing, live=live) == [EvaluateOnTest(SLOWER[1])]
+    late = story.steps(now=until - timedelta(seconds=599), closing=closing, live=live)
+    assert late == [SkipTest(SLOWER[1], NO_TIME)], "what goes on may still end in time"
+    over = story.steps(now=until, closing=closing, live=live)
+    assert over[0] == StopJob(f"test:{SLOWER[0]}", NO_TIME)
+    for run in SLOWER:
+        story.tell("test-ended", run=run, metrics=None, cause=NO_TIME)
+    assert story.steps(now=until, closing=closing) == [WriteReport()]
+    assert story.steps(now=until - timedelta(days=1), closing=closing) == [EvaluateOnTest(run) for run in SLOWER]
+
+
+def test_at_the_deadline_nothing_more_is_prepared_or_tried() -> None:
+    """Preparing that takes until the rental's end does not keep the report away, nor do gates that no longer hold."""
+    story = Story()
+    assert story.steps(now=before(0), data_checked=False, live=frozenset({"data"})) == [
+        StopJob("data", KEPT, phase="preflight")
+    ]
+    assert story.steps(now=before(0), data_checked=False) == [WriteReport("closed")]
+    story = Story().ready().ended(*BASES, *CONTROLS, *SLOWER)
+    story.state.gates[0].key = "this machine"
+    assert story.steps(now=before(1), gates_key="another machine") == [RunGates()]
+    assert isinstance(story.steps(now=before(0), gates_key="another machine")[0], OpenTest)
+
+
+def test_gates_wait_for_the_place_of_a_run_that_outlived_its_supervisor() -> None:
+    story = Story().ready().started(BASES[0])
+    live = frozenset({f"run:{BASES[0]}"})
+    story.tell("gates-started", gates="g002", key="old").tell("gates-ended", gates="g002", passed=True, cause=None)
+    story.state.gates = story.state.gates[1:]
+    assert story.steps(gates_key="new", live=live, free_places=0) == []
+    assert story.steps(gates_key="new", live=live, free_places=1) == [RunGates()]
+
+
+def test_a_campaign_is_not_closed_over_a_run_that_still_trains() -> None:
+    """Its supervisor would wait for it without looking at the clock."""
+    story = Story().ready().started(BASES[0])
+    live = frozenset({f"run:{BASES[0]}"})
+    assert story.steps(only_gates=True, live=live) == []
+    story.state.gates.clear()
+    assert story.steps(gates_failed=True, live=live) == []
+
+
+def test_what_had_no_time_is_queued_again_when_the_rental_is_made_longer() -> None:
+    story = Story().ready().ended(*BASES).ended(CONTROLS[0], status="stopped")
+    story.tell("left-out", run=SLOWER[0], cause=f"it would end too late, and {KEPT}")
+    story.tell("left-out", run=SLOWER[1], cause="left out by the app")
+    clock = story.state.clock
+    assert clock is not None
+    shorter = Clock(clock.starts_at, clock.ends_at - timedelta(hours=1))
+    assert [run.id for run in to_queue_again(story.state, clock)] == [CONTROLS[0]]
+    assert [run.id for run in to_queue_again(story.state, shorter)] == [CONTROLS[0], SLOWER[0]]
 
 
 def test_every_state_on_the_way_is_one_a_new_supervisor_can_start_from() -> None:

@@ -25,6 +25,8 @@ from ftui.report.runs import thinned
 from ftui.report.text import to_text
 from ftui.report.write import write_report
 from tests.builders import record as builders
+from tests.builders.campaign import build_campaign
+from tests.builders.copies import backed_up
 from tests.builders.record import LABELS, SKILLS, Record
 
 SCENARIOS: list[Callable[[Path], Record]] = [
@@ -416,3 +418,19 @@ def test_module_fails_with_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == "" and len(done.stderr.splitlines()) == 1
     assert "no such file" in done.stderr
+
+
+def test_the_report_says_whether_the_record_was_safe_elsewhere(tmp_path: Path) -> None:
+    nowhere = build_report(build_campaign(tmp_path / "nowhere", "closed").files)
+    assert any("names no place for copies" in limit for limit in nowhere.limits)
+    files, backup = backed_up(tmp_path / "copied", f'destination = "{tmp_path}/there"')
+    assert f"Nothing had been copied to {tmp_path}/there when this was written." in build_report(files).limits
+    journal = Journal(files.journal, "supervisor")
+    journal.append("copy-ended", copied=0, bytes=0, left=0, cause="/there: No space left on device")
+    failing = build_report(files)
+    assert any("had failed since" in limit and "No space left on device." in limit for limit in failing.limits)
+    journal.append("copy-ended", copied=44, bytes=1000, left=0, cause=None)
+    working = build_report(files)
+    assert not any("copied" in limit or "Copies" in limit for limit in working.limits)
+    assert "## Copies elsewhere" in to_markdown(working) and "read back and compared" in to_markdown(working)
+    assert working.copies is not None and working.copies.target == backup.target

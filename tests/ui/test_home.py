@@ -258,7 +258,7 @@ async def test_the_palette_holds_the_actions_of_the_screen(here: Path) -> None:
 def test_the_app_loads_neither_torch_nor_transformers_nor_the_data_room() -> None:
     program = (
         "import json, sys\n"
-        "import ftui.ui.app, ftui.ui.screens.monitor, ftui.ui.screens.report, ftui.ui.reader\n"
+        "import ftui.ui.app, ftui.ui.screens.monitor, ftui.ui.screens.report, ftui.ui.screens.wizard, ftui.ui.reader\n"
         "import ftui.engine.client, ftui.machine.sample\n"
         "print(json.dumps(sorted(sys.modules)))"
     )

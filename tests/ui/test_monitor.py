@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from ftui.engine.copy import copy_campaign
 from ftui.record.files import replace_text
 from ftui.record.journal import Journal, now
 from ftui.record.layout import CampaignFiles
@@ -24,6 +25,7 @@ from ftui.ui.widgets.line_chart import LineChart
 from ftui.ui.widgets.log import LogPanel
 from ftui.ui.widgets.runs import RunsPanel
 from tests.builders.campaign import Built, append_series, build_campaign, metrics_at, series_rows, supervised
+from tests.builders.copies import backed_up
 from tests.ui.seen import inside, lines, text, until
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -432,3 +434,23 @@ async def test_memory_that_ran_out_is_answered_below_the_gates(running: Built) -
         await until(pilot, lambda: "What would need less memory" in text(pilot.app), "the remedies")
         assert "training.micro_batch = 1, training.accumulation = 16" in text(pilot.app)
         assert "16 examples per update" in text(pilot.app) and "out of memory while gradients" in text(pilot.app)
+
+
+async def test_what_is_not_safe_elsewhere_is_shown_and_a_failing_copy_stands_in_the_first_line(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    files, backup = backed_up(tmp_path, f'destination = "{there}"', until="running")
+    copy_campaign(files, backup)
+    with supervised(files):
+        async with monitor(files) as pilot:
+            await until(pilot, lambda: "all copied" in text(pilot.app), "what is safe")
+    there.rename(tmp_path / "gone")
+    there.write_text("in the way")
+    copy_campaign(files, backup)
+    with supervised(files):
+        async with monitor(files, (80, 24)) as pilot:
+            await until(pilot, lambda: "copy fails, safe to" in lines(pilot.app)[0], "the failure")
+
+
+async def test_a_plan_without_a_destination_is_said_to_be_copied_nowhere(running: Built) -> None:
+    async with monitor(running.files) as pilot:
+        assert "copied nowhere" in text(pilot.app)

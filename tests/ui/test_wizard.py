@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from ftui.ui.app import FtuiApp
 from ftui.ui.screens.ask import TextQuestion
 from ftui.ui.screens.monitor import MonitorScreen
 from ftui.ui.screens.wizard import WizardScreen
+from ftui.ui.widgets.follows import FollowsPanel
 from ftui.ui.widgets.form import FormPanel
 from tests.builders.made_plans import PLANS, write_plan
+from tests.builders.processes import module
 from tests.builders.wizard import Person
 from tests.ui.seen import inside, text, until
 
@@ -247,3 +250,46 @@ async def test_every_step_is_readable_at_every_size(half_done: CampaignFiles, si
             assert {cell_len(row) for row in rows} == {size[0]}
             assert rows[1].count("╭") == rows[1].count("╮") >= 2, rows[1]
             assert "done" in text(app), "how the steps stand"
+
+
+async def test_the_screen_and_the_command_have_the_same_numbers(half_done: CampaignFiles) -> None:
+    app = FtuiApp(half_done, begin="plan")
+    async with app.run_test(size=(200, 60)) as pilot:
+        person = Person(app, pilot)
+        await person.see_wizard()
+        await person.answer("hypothesis.statement", "Another learning rate is better by 0.1 macro-F1.")
+        await person.answer("hypothesis.min_improvement", "0.1")
+        await person.known()
+        await until(pilot, lambda: person.wizard.scene.power, "what the evaluation can show")
+        await pilot.press("0")
+        await until(pilot, lambda: person.wizard.scene.described and not person.wizard.scene.describing, "the plan", 60)
+        scene = person.wizard.scene
+        await until(pilot, lambda: "What the evaluation can show" in text(app), "the plan on the screen")
+        await pilot.press("6")
+        await until(pilot, lambda: "examples per update" in text(app), "the arithmetic")
+        arithmetic = " ".join(line.strip() for line in inside(app.screen.query_one(FollowsPanel)))
+        await pilot.press("1")
+        await pilot.pause()
+        shown = " ".join(line.strip() for line in inside(app.screen.query_one(FollowsPanel)))
+    told = json.loads(module("ftui.cli", "plan", str(half_done.root), "--json").stdout)
+    assert scene.described is not None
+    assert scene.power is not None
+    assert {**told, "rental": None} == {**scene.described, "rental": None}  # times in it are those of the moment
+    assert told["rental"]["hours"] == scene.described["rental"]["hours"]
+    assert told["power"] == json.loads(json.dumps(scene.power.content()))
+    for sentence in told["batches"]["sentences"]:
+        assert sentence in arithmetic
+    for sentence in told["power"]["sentences"]:
+        assert sentence in shown
+
+
+async def test_the_queue_follows_the_list_when_a_variant_is_moved(half_done: CampaignFiles) -> None:
+    app = FtuiApp(half_done, begin="plan")
+    async with app.run_test(size=(120, 40)) as pilot:
+        person = Person(app, pilot)
+        await person.see_wizard()
+        await person.answer("variants[].priority", "5", item=0)
+        await pilot.press("home", ">")
+        await person.wizard.saver.settled()
+        order = [(item["id"], item.get("priority", 0)) for item in person.wizard.scene.draft.items("variants")]
+    assert order == [("double-rate", 5), ("half-rate", 0)]

@@ -17,7 +17,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from ftui.record.text import safe
+from ftui.record.text import safe, wrap
 from ftui.ui import keys
 from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.theme import STYLES
@@ -45,8 +45,6 @@ class DoctorPanel(Panel):
         self.changed()
 
     def lines_for(self, width: int) -> tuple[Text | None, list[Text]]:
-        from ftui.report.text import wrap
-
         if not self.checks:
             return None, [Text(line, STYLES["muted"]) for line in wrap(self.sentence, max(8, width))]
         names = max(cell_len(safe(check["name"])) for check in self.checks)

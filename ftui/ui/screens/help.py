@@ -26,12 +26,14 @@ class KeyList(Panel):
     def lines_for(self, width: int) -> tuple[Text | None, list[Text]]:
         lines: list[Text] = []
         for heading, bindings in self._groups:
+            # Keys that differ only in a number share their sentence, and a line.
+            once = {binding.tooltip: binding for binding in reversed(tuple(bindings))}
             lines += [*([Text("")] if lines else []), Text(heading, STYLES["bright"])]
             lines += [
                 Text.assemble(
                     (f"  {pad(keys.shown_key(b), 10)}  ", STYLES["busy"]), (b.tooltip, STYLES["text"]), no_wrap=True
                 )
-                for b in bindings
+                for b in reversed(once.values())
             ]
         return None, lines
 

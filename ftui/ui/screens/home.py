@@ -79,7 +79,7 @@ class CampaignList(Panel):
             lines = (
                 "No campaign here yet.",
                 "",
-                "N plans one step by step, as `ftui new NAME` does; d looks at this machine.",
+                "N plans one step by step (`ftui new NAME`); d looks at this machine.",
                 f"Looked in {looked}.",
             )
             return None, [Text(line, STYLES["muted"]) for line in lines]
@@ -170,7 +170,7 @@ class HomeScreen(FtuiScreen):
     @on(CampaignsRead)
     def show_campaigns(self, message: CampaignsRead) -> None:
         campaigns = self.query_one(CampaignList)
-        campaigns.styles.height = min(max(2, len(message.found)) + 3, max(6, self.size.height // 2))
+        campaigns.styles.height = min((len(message.found) or 3) + 3, max(6, self.size.height // 2))
         campaigns.show(message.found, now())
         self.show_about()
 

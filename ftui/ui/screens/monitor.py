@@ -12,13 +12,14 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
+from ftui.record.backup import Safety, safety_mark
 from ftui.record.journal import now
 from ftui.record.layout import CampaignFiles
 from ftui.record.state import Campaign, Run
 from ftui.ui import keys, pictures
 from ftui.ui.curves import RunCurve
 from ftui.ui.layout import LOWER, PANELS, Arrangement, arrange
-from ftui.ui.messages import CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
+from ftui.ui.messages import CopiesRead, CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
 from ftui.ui.reader import Reader
 from ftui.ui.screens.wishes import WishingScreen
 from ftui.ui.summary import (
@@ -56,6 +57,7 @@ class MonitorScreen(WishingScreen):
         self.alive = False
         self.totals: dict[str, int] = {}
         self.curves: dict[str, RunCurve] = {}
+        self.copies: Safety | None = None
         self.view = View()
         self.paused = False
         self.metric: str | None = None
@@ -142,6 +144,11 @@ class MonitorScreen(WishingScreen):
             self._log = message
             self._draw_log()
 
+    @on(CopiesRead)
+    def copies_read(self, message: CopiesRead) -> None:
+        if not self._hold(message):
+            self.copies = message.safety  # drawn with the clock
+
     @on(ReadFailed)
     def read_failed(self, message: ReadFailed) -> None:
         self.notify(message.sentence, title="cannot be read", severity="error", markup=False, timeout=15)
@@ -155,7 +162,7 @@ class MonitorScreen(WishingScreen):
         self._status()
         if self.paused:
             return
-        self.query_one(ClockPanel).show(self.state, now())
+        self.query_one(ClockPanel).show(self.state, now(), self.copies)
         if self.alive or self._curves_are_new:
             self._draw_runs()
         if self._curves_are_new:
@@ -183,6 +190,8 @@ class MonitorScreen(WishingScreen):
         elif self.state.verdict:
             left.append((f"  verdict: {self.state.verdict}", "text"))
         right: list[Part] = []
+        if self.copies and self.copies.cause:
+            right.append((f"{safety_mark(self.copies)[0]}  ", "bad"))
         if self.state.clock:
             seconds = self.state.clock.left(moment).total_seconds()
             right.append(

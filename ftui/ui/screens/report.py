@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from ftui.record.layout import CampaignFiles
+from ftui.record.text import wrap
 from ftui.ui import keys
 from ftui.ui.screens.base import FtuiScreen
 from ftui.ui.summary import ROLE_OF_VERDICT
@@ -52,7 +53,7 @@ class ReportPanel(Panel):
             return None, [Text(cut(self.sentence, width), STYLES["muted"])]
         from ftui.report.blocks import Heading, Paragraph
         from ftui.report.outline import outline
-        from ftui.report.text import render, wrap
+        from ftui.report.text import render
 
         width = min(width, WIDEST)
         lines: list[Text] = []

@@ -28,10 +28,10 @@ from ftui.ui.widgets.panel import Panel
 from ftui.ui.widgets.steps import StepsPanel
 from ftui.ui.wizard import asking
 from ftui.ui.wizard.answers import answered, meaning, shown
-from ftui.ui.wizard.assist import MADE_FORMAT, completed
+from ftui.ui.wizard.assist import MADE_FORMAT, completed, with_commit
 from ftui.ui.wizard.consequences import what_follows
 from ftui.ui.wizard.dialogs import ask_for_cut, ask_for_device, ask_to_launch
-from ftui.ui.wizard.items import ask_for_grid, ask_for_guardrail, ask_for_variant
+from ftui.ui.wizard.items import ask_for_grid, ask_for_guardrail, ask_for_variant, shifted
 from ftui.ui.wizard.knowing import KnowingScreen
 from ftui.ui.wizard.offers import offers, suggestion
 from ftui.ui.wizard.pages import form_rows, step_states
@@ -236,7 +236,10 @@ class WizardScreen(KnowingScreen):
         if question.name == "evaluation.format" and text == MADE_FORMAT:
             await self._make_format()
         try:
-            self.change(answered(self.scene.draft, question, item, text), question.name)
+            draft = answered(self.scene.draft, question, item, text)
+            if question.name == "model.base" and draft is not self.scene.draft:
+                draft = with_commit(draft, self.scene, text)
+            self.change(draft, question.name)
         except ValueError as problem:
             self.notify(str(problem), severity="error", markup=False)
 
@@ -319,7 +322,7 @@ class WizardScreen(KnowingScreen):
         to = item + by
         if 0 <= to < len(self.scene.draft.items(self.step.items)):
             self.opened = to if self.opened == item else None
-            self._take(lambda draft: draft.move(self.step.items, item, to), (self.step.items, to))
+            self._take(lambda draft: shifted(draft, self.step.items, item, to), (self.step.items, to))
 
     def _take(self, change: Any, at: tuple[str, int | None] | None = None) -> None:
         try:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from ftui.plan.budget import phase_use, training_ends_at
+from ftui.record.backup import Safety, safety_mark
 from ftui.record.state import Campaign
 from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line
 from ftui.ui.glyphs import bar
@@ -31,14 +32,18 @@ class ClockPanel(Panel):
         super().__init__("5 Rental", id=id)
         self.state = Campaign()
         self.moment = datetime.min.replace(tzinfo=UTC)
+        self.copies: Safety | None = None
 
-    def show(self, state: Campaign, moment: datetime) -> None:
-        self.state, self.moment = state, moment
+    def show(self, state: Campaign, moment: datetime, copies: Safety | None = None) -> None:
+        """`copies` is what is safe elsewhere, None while nobody has looked."""
+        self.state, self.moment, self.copies = state, moment, copies
         self.changed()
 
     def subtitle(self) -> str:
-        cost = price(self.state)
-        return f"{cost[0]:g} {cost[1]} per hour" if cost else ""
+        cost, plan = price(self.state), self.state.plan
+        copies = "copied nowhere" if plan and plan.backup is None else safety_mark(self.copies)[0]
+        money = f"{cost[0]:g} {cost[1]} per hour" if cost else ""
+        return ", ".join(filter(None, (copies, money)))
 
     def lines_for(self, width: int) -> tuple[Text | None, list[Text]]:
         plan, clock = self.state.plan, self.state.clock

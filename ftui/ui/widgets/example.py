@@ -7,7 +7,7 @@ from typing import Any
 from rich.style import Style
 from rich.text import Text
 
-from ftui.record.text import safe
+from ftui.record.text import safe, wrap
 from ftui.ui.theme import BLUE, BRIGHT, MUTED, STYLES, TEXT
 from ftui.ui.tokens import ASCII, UNICODE, Marks, example_head, token_lines
 from ftui.ui.widgets.panel import Panel
@@ -134,6 +134,4 @@ def _hex(point: list[int]) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    from ftui.report.text import wrap
-
     return wrap(text, width)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 from rich.text import Text
 
-from ftui.report.text import wrap
+from ftui.record.text import wrap
 from ftui.ui.theme import STYLES
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import cut, pad

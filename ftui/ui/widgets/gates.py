@@ -9,6 +9,7 @@ from textual import events
 
 from ftui.record.preflight import found_words
 from ftui.record.rows import GATE_NAMES, GateRow
+from ftui.record.text import wrap
 from ftui.ui.columns import Cell, Column, Row, fit_columns, row_line, title_line, with_content_widths
 from ftui.ui.theme import STYLES
 from ftui.ui.widgets.panel import Panel
@@ -69,8 +70,6 @@ class GatesPanel(Panel):
             rows.append({"gate": Cell(name, "muted"), "verdict": Cell(word, ROLES[word])})
         fitted = fit_columns(with_content_widths(COLUMNS, rows), width)
         lines = [row_line(row, fitted) for row in rows]
-        from ftui.report.text import wrap
-
         if self.notes:
             lines.append(Text(""))
         for note in self.notes:

@@ -144,6 +144,7 @@ class Panel(Widget, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self._built_for = None
+        self.call_after_refresh(self._build)  # a line may not be drawn anew, the position has to be
 
     def move(self, lines: int) -> None:
         """Move the cursor, or scroll where there is none."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,56 +18,63 @@ class AskError(Exception):
     """The process gave no answer; the message is what it said."""
 
 
-async def ask(*words: str) -> dict[str, Any]:
-    """The JSON document that `python -m WORDS` writes, whatever its exit code. Raises `AskError`. Cancelled, it ends the process."""
-    code, out, err = await run(*words)
-    try:
-        answer = json.loads(out)
-    except json.JSONDecodeError:
-        raise AskError(err.strip() or f"the process ended with code {code}") from None
-    if not isinstance(answer, dict):
-        raise AskError(f"an answer of another form: {str(answer)[:80]}")
-    return answer
+class Asker:
+    """Starts the processes and ends those that nobody waits for any more."""
 
+    def __init__(self) -> None:
+        self._running: set[asyncio.subprocess.Process] = set()
 
-async def run(*words: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of `python -m WORDS`. Cancelled, it ends the process and its children."""
-    process = await asyncio.create_subprocess_exec(
-        *PYTHON,
-        *words,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        out, err = await process.communicate()
-    except asyncio.CancelledError:
-        _kill(process)
-        await process.wait()
-        raise
-    return process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace")
+    async def scout(self, campaign: Path) -> dict[str, Any]:
+        """What the draft's data and base model are (`python -m ftui.data scout`). Raises `AskError`."""
+        return await self._ask("ftui.data", "scout", str(campaign))
 
+    async def describe(self, campaign: Path, device: str | None = None) -> dict[str, Any]:
+        """What `ftui plan C` says, predicted for a device where one is named. Raises `AskError`."""
+        return await self._ask("ftui.cli", "plan", str(campaign), "--json", *(["--for", device] if device else []))
 
-def _kill(process: asyncio.subprocess.Process) -> None:
-    import os
-    import signal
+    async def end(self) -> None:
+        """End what is still running, children included, and wait until it is gone."""
+        for process in list(self._running):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in list(self._running):
+            await process.wait()
 
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-async def scout(campaign: Path) -> dict[str, Any]:
-    """What the draft's data and base model are (`python -m ftui.data scout`)."""
-    return await ask("ftui.data", "scout", str(campaign))
-
-
-async def describe(campaign: Path, device: str | None = None) -> dict[str, Any]:
-    """What `ftui plan C` says, predicted for a device where one is named."""
-    return await ask("ftui.cli", "plan", str(campaign), "--json", *(["--for", device] if device else []))
+    async def _ask(self, *words: str) -> dict[str, Any]:
+        self._running = {process for process in self._running if process.returncode is None}
+        process = await _started(*words)
+        self._running.add(process)
+        try:
+            code, out, err = await _finished(process)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+        try:
+            answer = json.loads(out)
+        except json.JSONDecodeError:
+            raise AskError(err.strip() or f"the process ended with code {code}") from None
+        if not isinstance(answer, dict):
+            raise AskError(f"an answer of another form: {str(answer)[:80]}")
+        return answer
 
 
 async def launch(campaign: Path, because: str | None = None) -> tuple[bool, str]:
-    """Whether `ftui run` took the campaign over, and what it said."""
-    code, out, err = await run("ftui.cli", "run", str(campaign), *(["--because", because] if because else []))
+    """Whether `ftui run` took the campaign over, and what it said. It is never ended half-way."""
+    code, out, err = await _finished(
+        await _started("ftui.cli", "run", str(campaign), *(["--because", because] if because else []))
+    )
     return code == 0, (err or out).strip()
+
+
+async def _started(*words: str) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *PYTHON, *words, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+
+
+async def _finished(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace")

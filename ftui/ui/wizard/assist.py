@@ -38,5 +38,15 @@ def completed(scene: Scene, done: Collection[str]) -> tuple[Draft, list[tuple[st
     return draft, told
 
 
+def with_commit(draft: Draft, scene: Scene, base: str) -> Draft:
+    """The draft with the commit of another base where it was found in the hub's cache; what belonged to the one before goes."""
+    found = {known["base"]: known["revision"] for known in (scene.facts or {}).get("bases") or []}
+    if base not in found:
+        return draft
+    for field in ("source", "sha256"):
+        draft = draft.remove(("model", field))
+    return draft.set(("model", "revision"), found[base]) if found[base] else draft.remove(("model", "revision"))
+
+
 def _open(draft: Draft, name: str, done: Collection[str]) -> bool:
     return name not in done and draft.given(tuple(name.split("."))) is MISSING

@@ -8,6 +8,7 @@ from typing import Any
 
 from ftui.plan.budget import rental_clock
 from ftui.plan.describe_rental import cost_line, fit_lines
+from ftui.plan.draft import MISSING
 from ftui.plan.rental import timeline, timeline_text
 from ftui.plan.schema import Plan
 from ftui.plan.settings import own_batches
@@ -70,12 +71,12 @@ def _guardrails(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     if found is None:
         yield from _power_lines(scene)
         return
-    yield f"{pad('slice', NAME)}{'rows':>7}{'settles':>9}{'allowed':>9}", "busy"
+    yield f"{pad('slice', NAME)}{'rows':>6}{'settles':>8}{'allowed':>8}", "busy"
     for row in found.guardrails:
         rows = "–" if row.examples is None else f"{row.examples:,}"
         settles = "–" if row.smallest is None else f"{row.smallest:.3f}"
         mark = " !" if row.enough is False else ""
-        yield f"{pad(row.slice, NAME)}{rows:>7}{settles:>9}{row.tolerance:>9g}{mark}", "warn" if mark else "text"
+        yield f"{pad(row.slice, NAME)}{rows:>6}{settles:>8}{row.tolerance:>8g}{mark}", "warn" if mark else "text"
     yield "", "text"
     yield "Settles: the tolerance with which an equal candidate passes in 8 of 10 campaigns.", "muted"
     if found.too_small:
@@ -175,7 +176,8 @@ def _model(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
         yield from _troubles(scene, "base", "trainable")
         return
     if base.get("problem"):
-        yield safe(base["problem"]), "bad"
+        unnamed = "model.base" in (scene.facts or {}).get("filled", ())
+        yield safe(base["problem"]), "muted" if unnamed else "bad"
         return
     yield (
         f"{base['family']}: {base['parameters']:,} parameters, {size_words(base['bytes'])} of {base['dtype']}, found in the {base['how']}",
@@ -313,7 +315,17 @@ def _rental(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
     yield from ((line, "text") for line in timeline_text(timeline(rental, clock), width, ascii_only))
     if rental.price_per_hour is not None:
         yield f"The whole rental costs {money(rental.price_per_hour * rental.days * 24, rental.currency)}.", "text"
+    yield from _copies(scene)
     yield from fit(scene)
+
+
+def _copies(scene: Scene) -> Iterator[Line]:
+    """What of this machine outlives the rental."""
+    if scene.draft.given(("backup",)) is MISSING:
+        yield "Nothing is copied: what is on this machine ends with the rental.", "warn"
+    elif scene.draft.plan is not None and (backup := scene.draft.plan.backup) is not None:
+        proof = "read back and compared" if backup.command is None else "by the program's word; nothing is read back"
+        yield f"Copied every {backup.every} min and at each checkpoint: {', '.join(backup.what)}; {proof}.", "text"
 
 
 def fit(scene: Scene) -> Iterator[Line]:

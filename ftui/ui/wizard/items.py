@@ -7,6 +7,7 @@ from typing import Any
 
 from textual.app import App
 
+from ftui.plan.draft import Draft
 from ftui.plan.fields import Field, all_fields
 from ftui.plan.grid import GridError, grid, parse_grid
 from ftui.plan.schema import EACH_CATEGORY, SLICE_METRICS, WHOLE, WHOLE_METRICS
@@ -101,6 +102,17 @@ async def ask_for_grid(app: App[None], scene: Scene) -> list[dict[str, Any]]:
     if because is None:
         return []
     return grid(scene.draft.content, parse_grid(text), because.strip())
+
+
+def shifted(draft: Draft, name: str, item: int, to: int) -> Draft:
+    """The draft with an item one place up or down. Variants that have different priorities exchange them, so that the queue follows
+    the list."""
+    before = [table.get("priority", 0) for table in draft.items(name)]
+    draft = draft.move(name, item, to)
+    if name == "variants" and before[item] != before[to]:
+        for place in (item, to):
+            draft = draft.set((name, place, "priority"), before[place])
+    return draft
 
 
 async def _ask(app: App[None], scene: Scene, question: Question, value: str) -> str | None:

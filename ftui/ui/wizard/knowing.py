@@ -14,7 +14,7 @@ from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.state import fold
 from ftui.ui.screens.base import FtuiScreen
-from ftui.ui.wizard import asking
+from ftui.ui.wizard.asking import Asker, AskError
 from ftui.ui.wizard.questions import STEPS, Step
 from ftui.ui.wizard.saving import Saver
 from ftui.ui.wizard.scene import Scene
@@ -39,12 +39,16 @@ class KnowingScreen(FtuiScreen):
         """Index of the step."""
         self.scene = Scene(Draft("", str(files.plan)))
         self.saver = Saver(files.plan, self.saved, self.changed_outside)
+        self.asker = Asker()
         self._looked_at = ""
         self._described_for: tuple[str, str] | None = None
 
     @property
     def step(self) -> Step:
         return STEPS[self.at]
+
+    async def on_unmount(self) -> None:
+        await self.asker.end()
 
     def show_scene(self, at: tuple[str, int | None] | None = None) -> None:
         raise NotImplementedError
@@ -98,6 +102,7 @@ class KnowingScreen(FtuiScreen):
             default=str, sort_keys=True,
         )  # fmt: skip
         if wanted == self._looked_at:
+            self.scene = replace(self.scene, looking=False)  # a look that was on its way was ended by this one
             self.weigh()
             self.describe()
             return
@@ -107,9 +112,9 @@ class KnowingScreen(FtuiScreen):
         await self.saver.settled()
         facts, problem = None, ""
         try:
-            facts = await asking.scout(self.files.root)
+            facts = await self.asker.scout(self.files.root)
             problem = facts.get("problem") or ""
-        except asking.AskError as error:
+        except AskError as error:
             problem = str(error)
         self._looked_at = wanted
         self.scene = replace(self.scene, facts=facts, facts_problem=problem, looking=False)
@@ -144,8 +149,8 @@ class KnowingScreen(FtuiScreen):
         await self.saver.settled()
         described, problem = None, ""
         try:
-            described = await asking.describe(self.files.root, scene.device or None)
-        except asking.AskError as error:
+            described = await self.asker.describe(self.files.root, scene.device or None)
+        except AskError as error:
             problem = str(error)
         self._described_for = wanted
         self.scene = replace(self.scene, described=described, described_problem=problem, describing=False)

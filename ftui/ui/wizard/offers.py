@@ -47,6 +47,11 @@ def _found(scene: Scene, question: Question) -> list[Offer]:
     if name.startswith("data.columns.") or name in ("data.unit", "data.time"):
         suggested = (facts.get("suggested") or {}).get(name.rpartition(".")[2])
         return [Offer(c["name"], _column(c, c["name"] == suggested)) for c in scene.columns]
+    if name == "model.base":
+        return [
+            Offer(b["base"], f"in the hub's cache, {b['revision'][:12]}" if b["revision"] else "a folder here")
+            for b in facts.get("bases") or []
+        ]
     if name == "data.cleaning":
         return [Offer(rule, note) for rule, note in (facts.get("cleaning_rules") or {}).items()]
     if name == "data.labels":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ftui.plan.draft import MISSING, Draft
-from ftui.plan.load import dotted
+from ftui.plan.load import Problem, dotted
 from ftui.record.text import safe
 from ftui.ui.widgets.form import FormRow
 from ftui.ui.widgets.steps import StepState
@@ -42,9 +42,20 @@ def _row(question: Question, item: int | None, draft: Draft) -> FormRow:
     key = (question.name, item)
     if given is not MISSING:
         return FormRow(key, asks, safe(in_a_line(given, field.kind), 4000), "bad" if problems else "text", problems)
-    if field.default is MISSING:
+    if field.default is MISSING or needs_targets(question.name, draft):
         return FormRow(key, asks, TO_ANSWER, "warn", [p for p in problems if not p.startswith("is missing")])
     return FormRow(key, asks, in_a_line(field.default, field.kind) or "–", "muted", problems)
+
+
+def needs_targets(name: str, draft: Draft) -> bool:
+    """Whether the field is what an adapter cannot do without and the file does not have; the schema says so of the whole method."""
+    wants = value_of(draft, "method.kind") in ("lora", "qlora") and not draft.given(("method", "targets"))
+    return wants and name in ("method.targets", "method")
+
+
+def _missing(problem: Problem, draft: Draft) -> bool:
+    """Whether nothing is wrong but that nobody has answered yet."""
+    return problem.message.startswith("is missing") or needs_targets(problem.field, draft)
 
 
 def _belongs(problem: str, field: str) -> bool:
@@ -63,19 +74,16 @@ def _head(step: Step, index: int, item: dict[str, object]) -> tuple[str, str]:
 
 def _others(step: Step, draft: Draft, opened: int | None) -> list[FormRow]:
     """Problems of the step that no question shows."""
-    shown = {
-        dotted(list(question.steps(opened))) for question in step.questions if opened is not None or not step.items
-    }
-    heads = (
-        []
-        if not step.items
-        else [f"{step.items}[{index}]" for index in range(len(draft.items(step.items))) if index != opened]
-    )
+    count = len(draft.items(step.items)) if step.items else 0
+    shown = [f"{step.items}[{index}]" for index in range(count) if index != opened]
+    if opened is not None or not step.items:
+        shown += [dotted(list(question.steps(opened))) for question in step.questions]
     rows: list[FormRow] = []
     for problem in problems_of(step, draft):
-        if not any(_belongs(problem.field, name) for name in (*shown, *heads)):
-            place = f"{problem.field}: " if problem.message.startswith("is missing") else ""
-            rows.append(FormRow(("problem", len(rows)), "", "", problems=[place + problem.message], head=True))
+        if needs_targets(problem.field, draft) or any(_belongs(problem.field, name) for name in shown):
+            continue
+        place = f"{problem.field}: " if problem.message.startswith("is missing") else ""
+        rows.append(FormRow(("problem", len(rows)), "", "", problems=[place + problem.message], head=True))
     return rows
 
 
@@ -124,7 +132,7 @@ def _state(step: Step, scene: Scene) -> tuple[str, str]:
             return "–", "muted"
         return ("ready", "good") if scene.draft.plan is not None else ("–", "muted")
     problems = problems_of(step, scene.draft)
-    wrong = [problem for problem in problems if not problem.message.startswith("is missing")]
+    wrong = [problem for problem in problems if not _missing(problem, scene.draft)]
     if step.key == "model" and not problems and scene.base.get("problem"):
         return "1 !", "bad"
     if wrong:

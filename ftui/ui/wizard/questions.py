@@ -91,6 +91,10 @@ def _classifies(draft: Draft) -> bool:
     return not writes(draft)
 
 
+def _copies(draft: Draft) -> bool:
+    return value_of(draft, "backup.destination") is not None or value_of(draft, "backup.command") is not None
+
+
 _adapter = _method("lora", "qlora")
 
 HYPOTHESIS = Step(
@@ -243,6 +247,12 @@ RENTAL = Step(
         Question("rental.hours.resume", "Hours for what goes wrong", "Crashes, restarts, runs taken up again."),
         Question("rental.hours.export", "Hours for the artefact", "Reserved: written, loaded again, compared, copied."),
         Question("rental.hours.margin", "Margin", "Reserved: nobody knows for what."),
+        Question("backup.destination", "Copied to", "A folder elsewhere or a URL (s3://…): this machine's disk ends with the rental.",
+                 lambda d: value_of(d, "backup.command") is None),
+        Question("backup.command", "Copied by a program", "Its words; {source} is the folder with what is new, {files} a list of it.",
+                 lambda d: value_of(d, "backup.destination") is None),
+        Question("backup.what", "What is copied", "record, exports, checkpoints: the last are large; runs go on from them.", _copies),
+        Question("backup.every", "Minutes between copies", "And at each checkpoint, end of a phase and before the rental's end.", _copies),
     ),
 )  # fmt: skip
 
