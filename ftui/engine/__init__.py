@@ -10,6 +10,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     deadlines.py   until when may be trained and evaluated, so that report and artefact exist at the rental's end
     supervisor.py  the loop: steps become jobs
     endings.py     what follows from a job that has ended
+    queue.py       how runs come into the queue, and their settings
     wishes.py      what people want: requests and their answers
     jobs.py        processes: start, adopt, end, why they ended
     launch.py      the command and environment of each job

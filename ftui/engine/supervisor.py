@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from ftui.engine import copies
 from ftui.engine.amend import ReasonMissing, check_amendment
@@ -21,6 +21,7 @@ from ftui.engine.jobs import Job, adopt_job, placement_record, start_job
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.lock import SupervisorLock
 from ftui.engine.placement import Places, places, recorded_places
+from ftui.engine.queue import queue, queue_planned, settings_of
 from ftui.engine.steps import (
     GRACE_SECONDS,
     Close,
@@ -46,8 +47,8 @@ from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
 from ftui.plan.budget import Clock, Spread, rental_clock
 from ftui.plan.load import load_plan, plan_hash
-from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
-from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
+from ftui.plan.settings import dump_settings, read_settings, run_settings
+from ftui.plan.variants import CONTROL, planned_runs
 from ftui.record.estimates import closing_durations, follow_up_durations, run_durations
 from ftui.record.files import replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
@@ -219,7 +220,7 @@ class Supervisor:
                 )
         self.lost = {}
         for run in to_queue_again(self.state, clock_before):
-            self.queue(run)
+            queue(self, run)
 
     # Stopping
 
@@ -269,7 +270,7 @@ class Supervisor:
                 case RunGates():
                     self._start_gates()
                 case QueueRuns():
-                    self._queue_planned()
+                    queue_planned(self)
                 case StartRun():
                     self._start_run(self.state.runs[step.run])
                 case LeaveOut():
@@ -296,17 +297,10 @@ class Supervisor:
         self.jobs[key] = job
         return job
 
-    def _settings_of(self, run: Run) -> RunSettings:
-        data = self.state.data
-        assert data is not None  # runs are queued after the data is ready
-        planned = PlannedRun(run.number, run.variant, run.seed, run.priority)
-        backend = self.places[0].backend
-        return run_settings(self.plan, self.plan_hash, planned, data, backend, follow_up=run.follow_up)
-
     def _start_run(self, run: Run) -> None:
         folder = self.files.run(run.id)
         if not folder.settings.exists():
-            replace_text(folder.settings, dump_settings(self._settings_of(run)))
+            replace_text(folder.settings, dump_settings(settings_of(self, run)))
         attempt = len(run.attempts) + 1
         own = self.free_places(self.plan.machine.processes)
         command = train_command("train", folder.root, read_settings(folder.root), own, attempt=attempt)
@@ -344,32 +338,6 @@ class Supervisor:
         folder, target = self.files.run(run).root, self.files.exports / name
         command = train_command("export", folder, read_settings(folder), own, str(target))
         self.start(f"export:{name}", command, own)
-
-    def _queue_planned(self) -> None:
-        next_number = max((run.number for run in self.state.runs.values()), default=0)
-        known = {(run.variant, run.seed) for run in self.state.runs.values()}
-        for planned in planned_runs(self.plan):
-            if (planned.variant, planned.seed) in known:
-                continue
-            next_number += 1
-            self._queue_new(PlannedRun(next_number, planned.variant, planned.seed, planned.priority))
-
-    def _queue_new(self, planned: PlannedRun) -> None:
-        assert self.state.data is not None  # runs are queued after the data is ready
-        settings = run_settings(self.plan, self.plan_hash, planned, self.state.data, self.places[0].backend)
-        kind: Literal["baseline", "train"] = "baseline" if settings.purpose == "baseline" else "train"
-        self.queue(
-            Run(
-                planned.id, planned.number, planned.variant, planned.seed, kind, planned.priority, settings.change,
-                settings.because,
-            )
-        )  # fmt: skip
-
-    def queue(self, run: Run) -> None:
-        """Write down that a run waits: a new one, or one that is taken up again."""
-        names = ("number", "variant", "seed", "kind", "priority", "change", "because", "follows")
-        wish = {} if run.request is None or run.attempts else {"request": run.request}
-        self.say("queued", run=run.id, **{name: getattr(run, name) for name in names}, **wish)
 
     # Copies
 

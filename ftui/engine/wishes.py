@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ftui.engine.queue import queue_follow_up
 from ftui.plan.followup import ChangeRefused, FollowUp, follow, run_plan
 from ftui.plan.settings import own_batches
-from ftui.plan.variants import PlannedRun
 from ftui.record.requests import OF_THE_CAMPAIGN, Request, pending_requests
 from ftui.record.state import CONTINUABLE, Campaign, Run
 
@@ -119,6 +119,7 @@ def _grant(supervisor: Supervisor, request: Request) -> str | None:
             supervisor.stop_everything(f"stopped by the {request.by}")
         case "kill-campaign":
             supervisor.ending = supervisor.ending or f"killed by the {request.by}"
+            supervisor.copies.interrupted()
             for key in list(supervisor.jobs):
                 supervisor.kill_job(key, f"killed by the {request.by}")
         case "stop-run":
@@ -126,20 +127,6 @@ def _grant(supervisor: Supervisor, request: Request) -> str | None:
         case "kill-run":
             supervisor.kill_job(f"run:{request.run}", f"killed by the {request.by}")
         case "relaunch":
-            return _queue_follow_up(supervisor, supervisor.state.runs[request.run or ""], request)
+            run = supervisor.state.runs[request.run or ""]
+            return queue_follow_up(supervisor, run, _follow_up(supervisor.state, run, request), request.id)
     return None
-
-
-def _queue_follow_up(supervisor: Supervisor, run: Run, request: Request) -> str:
-    """Queue the run that follows `run`, with the next free number; its row carries the wish, so that it is queued once."""
-    follow_up = _follow_up(supervisor.state, run, request)
-    number = max(known.number for known in supervisor.state.runs.values()) + 1
-    planned = PlannedRun(number, run.variant, run.seed, run.priority)
-    supervisor.queue(
-        Run(
-            planned.id, number, run.variant, run.seed, "train", run.priority, dict(follow_up.change), follow_up.because,
-            follows=run.id, request=request.id,
-        )
-    )  # fmt: skip
-    supervisor.measure()
-    return planned.id
