@@ -42,7 +42,7 @@ def test_giving_every_answer_that_the_file_gives_already_changes_no_byte(name: s
         value = draft.given(question.steps(item))
         assert answered(draft, question, item, shown(value, question.field.kind)).text == draft.text, question.name
         given_fields += value is not MISSING
-    assert given_fields > 50
+    assert given_fields > 40
 
 
 @pytest.mark.parametrize("name", TEXTS)

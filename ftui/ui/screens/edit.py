@@ -14,11 +14,11 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
-from ftui.record.text import safe
 from ftui.ui import keys
 from ftui.ui.theme import STYLES
+from ftui.ui.widgets.area import SafeArea
 from ftui.ui.widgets.panel import Panel
 from ftui.ui.words import cut, pad
 
@@ -36,7 +36,7 @@ class Offer:
     """What speaks for it: its meaning, where it was found."""
 
 
-class AnswerArea(TextArea):
+class AnswerArea(SafeArea):
     """Text that wraps. Enter gives the answer; where there are lines, it begins the next one, and on an empty line gives the answer."""
 
     class Done(Message):
@@ -45,6 +45,7 @@ class AnswerArea(TextArea):
     def __init__(self, text: str, *, lines: bool) -> None:
         super().__init__(text, soft_wrap=True, compact=True, highlight_cursor_line=False, tab_behavior="focus")
         self.lines = lines
+        self.separator = "\n" if lines else " "
 
     async def _on_key(self, event: events.Key) -> None:
         # Acts here, in its turn: a binding would be carried out beside the letters typed before and after.
@@ -55,12 +56,6 @@ class AnswerArea(TextArea):
             self.post_message(self.Done())
             return
         await super()._on_key(event)
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Control characters of what is pasted are shown, never sent to the terminal."""
-        event.prevent_default()
-        event.stop()
-        self.insert(("\n" if self.lines else " ").join(safe(line, 20_000) for line in event.text.splitlines()))
 
 
 class TextEditor(ModalScreen[str | None]):

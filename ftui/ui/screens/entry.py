@@ -22,6 +22,7 @@ from ftui.record.notebook import write_note
 from ftui.record.text import safe
 from ftui.ui import keys
 from ftui.ui.theme import STYLES
+from ftui.ui.widgets.area import SafeArea
 
 Place = tuple[str, CampaignFiles]
 """What a text is, and the campaign it belongs to."""
@@ -30,8 +31,8 @@ UNSAVED: dict[Place, str] = {}
 """Texts that were written and not saved; they live as long as the app, which prints them when it ends."""
 
 
-class EntryArea(TextArea):
-    """Wraps. Control characters of what is pasted are shown, never sent to the terminal."""
+class EntryArea(SafeArea):
+    """Wraps; the dialog's keys act in it."""
 
     async def on_key(self, event: events.Key) -> None:
         """Keys of the dialog act here, in their turn: a binding would be carried out beside the letters typed before and after."""
@@ -40,11 +41,6 @@ class EntryArea(TextArea):
             event.prevent_default()
             event.stop()
             await self.screen.run_action(action)
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.prevent_default()
-        event.stop()
-        self.insert("\n".join(safe(line, 20_000) for line in event.text.splitlines()))
 
 
 class TextEntry(ModalScreen[bool]):
