@@ -20,6 +20,7 @@ from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.lock import SupervisorLock
+from ftui.engine.notify import notifier_for
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.steps import (
     Close,
@@ -69,6 +70,7 @@ class Supervisor:
         self.reader = journal_reader(files.journal)
         self.state = Campaign()
         self.jobs: dict[str, Job] = {}
+        self.notifier = notifier_for(files)
         self.data_checked = False
         self.gates_failed = False
         self.lost: dict[str, int] = {}
@@ -138,6 +140,7 @@ class Supervisor:
             self._enforce_deadlines()
             self._sample()
             self._copy()
+            self._notify()
             if self.ending is not None:
                 if not self.jobs and not self._last_copy():
                     break
@@ -147,6 +150,8 @@ class Supervisor:
                 os.read(awake, 4096)
         self._say("supervisor-ended", reason=self.ending)
         self.samples.close()
+        if (problem := self.notifier.finish()) is not None:
+            self._say("notify-failed", cause=problem)
         self.copies.seal()
 
     # What it knows
@@ -155,8 +160,9 @@ class Supervisor:
         fold(self.reader.read(), self.state)
 
     def _say(self, event: str, **fields: Any) -> None:
-        self.journal.append(event, **fields)
+        row = self.journal.append(event, **fields)
         self._catch_up()
+        self.notifier.hear(row, self.state)
 
     def _situation(self) -> Situation:
         return Situation(
@@ -493,6 +499,12 @@ class Supervisor:
         """Nothing can follow: say why and end. `ftui run` tries again."""
         self._say("fault", where=where, cause=cause)
         self._stop_everything(cause)
+
+    # People who look elsewhere
+
+    def _notify(self) -> None:
+        if (problem := self.notifier.step(now(), self.state.clock.ends_at if self.state.clock else None)) is not None:
+            self._say("notify-failed", cause=problem)
 
     # Copies
 
