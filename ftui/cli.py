@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     noted.add_argument("text", metavar="TEXT", nargs="?", help="what to note (default: standard input)")
     noted.add_argument("--list", action="store_true", help="show the notebook instead")
     campaign(add("status", _status, "what is going on", json=True))
+    campaign(add("copy", _copy, "copy what is new to the plan's destination, now", json=True))
     stop = campaign(add("stop", _stop, "stop with a checkpoint; `ftui run` continues"))
     stop.add_argument("run", metavar="RUN", nargs="?", help="one run instead of the whole campaign")
     report = campaign(add("report", _report, "the report of what was recorded; reads only"))
@@ -350,6 +351,12 @@ def _status(options: argparse.Namespace) -> int:
     plan = fold(read_journal(files.journal)).plan
     print_json(summary) if options.json else print(summary_text(summary, plan.hypothesis.metric if plan else None))
     return DONE
+
+
+def _copy(options: argparse.Namespace) -> int:
+    from ftui.copying import copy_now
+
+    return copy_now(_find(options), json=options.json)
 
 
 def _note(options: argparse.Namespace) -> int:
