@@ -464,6 +464,20 @@ def test_without_a_destination_nothing_is_ever_due(tmp_path: Path) -> None:
     assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "no"
 
 
+def test_a_stop_while_the_last_copy_is_waited_for_ends_the_waiting_and_one_before_it_does_not(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    copies, _, _ = clocked(tmp_path, tmp_path / "file" / "there")
+    copies.interrupted()
+    assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "now"
+    job, _ = copies.begin_last(LAUNCH, closed=True, ends_at=END)
+    assert job.process is not None
+    job.process.wait()
+    copies.ended(job, LAUNCH)
+    assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "later"
+    copies.interrupted()
+    assert copies.due_last(later(hours=1), closed=True, ends_at=END) == "no"
+
+
 # By hand
 
 
