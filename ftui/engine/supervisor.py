@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -512,7 +513,14 @@ class Supervisor:
         if not self.copies.wanted or copies.KEY in self.jobs or self.ending is not None:
             return
         if self.copies.due(now(), self.state.phase, self.state.clock.ends_at if self.state.clock else None):
-            self.jobs[copies.KEY] = self.copies.begin(now(), self.state.phase)
+            self._begin_copy(lambda: self.copies.begin(now(), self.state.phase))
+
+    def _begin_copy(self, begin: Callable[[], Job]) -> None:
+        try:
+            self.jobs[copies.KEY] = begin()
+        except OSError as error:  # of a full disk, say: what trains goes on
+            if (row := self.copies.not_begun(error, now())) is not None:
+                self._say("copy-ended", **row)
 
     def _checkpoints(self) -> dict[str, int]:
         return {run: newest_checkpoint(self.files, run) or 0 for run in self.state.runs}
@@ -522,8 +530,8 @@ class Supervisor:
         closed, ends_at = self.state.closed, self.state.clock.ends_at if self.state.clock else None
         due = self.copies.due_last(now(), closed=closed, ends_at=ends_at)
         if due == "now":
-            job, seconds = self.copies.begin_last(now(), closed=closed, ends_at=ends_at)
-            self.jobs[copies.KEY], self._deadlines[copies.KEY] = job, time.monotonic() + seconds
+            self._begin_copy(self.copies.begin_last)
+            self._deadlines[copies.KEY] = time.monotonic() + copies.last_seconds(now(), closed, ends_at)
         return due != "no"
 
     # Machine

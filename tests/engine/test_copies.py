@@ -13,7 +13,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from ftui.engine.copies import LAST_TRIES, Copies
+from ftui.engine.copies import LAST_TRIES, Copies, last_seconds
 from ftui.engine.copy import BUSY, FAILED, copy_campaign
 from ftui.engine.destination import open_destination
 from ftui.engine.reading import Source, SourceChanged
@@ -441,8 +441,7 @@ def test_the_last_copy_is_tried_until_the_rental_ends_and_once_when_a_person_sto
     copies, _, _ = clocked(tmp_path, tmp_path / "file" / "there")
 
     def failed_last(moment: datetime) -> None:
-        job, seconds = copies.begin_last(moment, closed=True, ends_at=END)
-        assert seconds == max((END - moment).total_seconds(), 60)
+        job = copies.begin_last()
         assert job.process is not None
         job.process.wait()
         copies.ended(job, moment)
@@ -464,12 +463,29 @@ def test_without_a_destination_nothing_is_ever_due(tmp_path: Path) -> None:
     assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "no"
 
 
+def test_the_last_copy_may_take_what_is_left_of_the_rental_and_a_minute_at_least() -> None:
+    assert last_seconds(END - timedelta(hours=2), True, END) == 7200
+    assert last_seconds(END + timedelta(hours=2), True, END) == 60
+    assert last_seconds(END - timedelta(hours=2), False, END) == 60
+
+
+def test_a_copy_that_cannot_be_started_waits_like_one_that_failed(tmp_path: Path) -> None:
+    copies, _, files = clocked(tmp_path)
+    files.backup_log.mkdir()  # where its output would go
+    with pytest.raises(OSError) as error:
+        copies.begin(LAUNCH, "experiment")
+    told = copies.not_begun(error.value, LAUNCH)
+    assert told is not None and told["cause"] == "the copy could not be started: Is a directory"
+    assert copies.not_begun(error.value, LAUNCH) is None
+    assert not copies.due(later(seconds=119), "experiment", END) and copies.due(later(seconds=120), "experiment", END)
+
+
 def test_a_stop_while_the_last_copy_is_waited_for_ends_the_waiting_and_one_before_it_does_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     copies, _, _ = clocked(tmp_path, tmp_path / "file" / "there")
     copies.interrupted()
     assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "now"
-    job, _ = copies.begin_last(LAUNCH, closed=True, ends_at=END)
+    job = copies.begin_last()
     assert job.process is not None
     job.process.wait()
     copies.ended(job, LAUNCH)
