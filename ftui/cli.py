@@ -99,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     noted.add_argument("--list", action="store_true", help="show the notebook instead")
     campaign(add("status", _status, "what is going on", json=True))
     add_queue_commands(lambda name, wish, summary: campaign(add(name, lambda o: wish(_find(o), o), summary, json=True)))
+    campaign(add("copy", _copy, "copy what is new to the plan's destination, now", json=True))
     report = campaign(add("report", _report, "the report of what was recorded; reads only"))
     report.add_argument("--format", choices=("text", "md", "json"), default="text")
     report.add_argument("-o", "--output", metavar="F", type=Path, help="write to a file instead of standard output")
@@ -352,6 +353,12 @@ def _status(options: argparse.Namespace) -> int:
     plan = fold(read_journal(files.journal)).plan
     print_json(summary) if options.json else print(summary_text(summary, plan.hypothesis.metric if plan else None))
     return DONE
+
+
+def _copy(options: argparse.Namespace) -> int:
+    from ftui.copying import copy_now
+
+    return copy_now(_find(options), json=options.json)
 
 
 def _note(options: argparse.Namespace) -> int:

@@ -22,5 +22,6 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     destination.py where copies go: a folder, or what fsspec knows
     hand_over.py   copies made by a person's own program
     reading.py     one state of a file that may be written meanwhile
+    notify.py      a person's own program is told of events
     follow.py      the journal and series as lines for a person
 """

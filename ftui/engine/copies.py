@@ -16,6 +16,7 @@ from ftui.engine.jobs import Job, last_words, start_job
 from ftui.engine.launch import copy_command
 from ftui.plan.schema import Backup
 from ftui.record.backup import read_backup
+from ftui.record.journal import now
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import Row
 
@@ -93,11 +94,10 @@ class Copies:
         self._begun_at, self._phase, self._checkpoints = moment, phase, self._newest()
         return start_job(KEY, copy_command(self._files), (), outlives_supervisor=False)
 
-    def begin_last(self, moment: datetime, *, closed: bool, ends_at: datetime | None) -> tuple[Job, float]:
-        """Start the last copy; returns it with the seconds it may take."""
+    def begin_last(self) -> Job:
+        """Start the last copy."""
         self._last_tries += 1
-        left = ends_at - moment if closed and ends_at is not None else SHORT
-        return self.begin(moment, self._phase), max(left, SHORT).total_seconds()
+        return self.begin(now(), self._phase)
 
     def interrupted(self) -> None:
         """Everything is to stop. Asked while the last copy is made or waited for, it says that nobody wants to wait for it."""
@@ -106,22 +106,34 @@ class Copies:
     def ended(self, job: Job, moment: datetime) -> dict[str, Any] | None:
         """Take note of a copy's end; returns the fields of its journal row, None when there is nothing new to say."""
         assert self._backup is not None
-        self._ended_at = moment
-        last = read_backup(self._files, self._backup).last
         if job.exit_code == BUSY:
+            self._ended_at = moment
             return None  # a person's own copy goes on; the next one here comes in its time
-        cause = _cause(job)
+        last = read_backup(self._files, self._backup).last
+        counted = (last.copied, last.bytes, last.left) if last is not None else (0, 0, 0)
+        return self._take_note(moment, _cause(job), *counted)
+
+    def not_begun(self, error: OSError, moment: datetime) -> dict[str, Any] | None:
+        """Take note of a copy that could not even be started; returns what `ended` does."""
+        return self._take_note(moment, f"the copy could not be started: {error.strerror or error}")
+
+    def _take_note(
+        self, moment: datetime, cause: str | None, copied: int = 0, size: int = 0, left: int = 0
+    ) -> dict[str, Any] | None:
+        self._ended_at = moment
         self._failures = self._failures + 1 if cause else 0
         if cause == self._told:
             return None
         self._told = cause
-        counted = (last.copied, last.bytes, last.left) if last is not None else (0, 0, 0)
-        return {"copied": counted[0], "bytes": counted[1], "left": counted[2], "cause": cause}
+        return {"copied": copied, "bytes": size, "left": left, "cause": cause}
 
     def seal(self) -> None:
         """Copy the journal's last lines, which say that everything has ended; what fails here, `ftui status` shows."""
         if self._last_tries and not self._failures and not self._given_up:
-            job = start_job(KEY, copy_command(self._files), (), outlives_supervisor=False)
+            try:
+                job = start_job(KEY, copy_command(self._files), (), outlives_supervisor=False)
+            except OSError:
+                return
             assert job.process is not None
             try:
                 job.process.wait(SHORT.total_seconds())
@@ -131,6 +143,12 @@ class Copies:
     def _may_try_again(self, moment: datetime) -> bool:
         pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), LONGEST_PAUSE)
         return self._ended_at is None or moment >= self._ended_at + pause
+
+
+def last_seconds(moment: datetime, closed: bool, ends_at: datetime | None) -> float:
+    """How long the last copy may take: of a `closed` campaign until the rental ends, of a stopped one a person waits for, shortly."""
+    left = ends_at - moment if closed and ends_at is not None else SHORT
+    return max(left, SHORT).total_seconds()
 
 
 def _cause(job: Job) -> str | None:

@@ -134,6 +134,8 @@ def event_line(row: Row, state: Campaign) -> str | None:
             if row["cause"]:
                 return f"copy failed: {row['cause']}"
             return f"copied: {row['copied']:,} files, {size_words(row['bytes'])}, verified"
+        case "notify-failed":
+            return f"notifications do not work: {row['cause']}"
         case "fault":
             return f"fault in {row['where']}: {row['cause']}"
         case "supervisor-ended":

@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,7 @@ from ftui.engine.endings import collect_ended, run_ended
 from ftui.engine.jobs import Job, adopt_job, placement_record, start_job
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.lock import SupervisorLock
+from ftui.engine.notify import notifier_for
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.queue import queue, queue_planned, settings_of
 from ftui.engine.steps import (
@@ -72,6 +74,7 @@ class Supervisor:
         self.reader = journal_reader(files.journal)
         self.state = Campaign()
         self.jobs: dict[str, Job] = {}
+        self.notifier = notifier_for(files)
         self.data_checked = False
         self.gates_failed = False
         self.lost: dict[str, int] = {}
@@ -146,6 +149,7 @@ class Supervisor:
             self._enforce_deadlines()
             self._sample()
             self._copy()
+            self._notify()
             if self.ending is not None:
                 if not self.jobs and not self._last_copy():
                     break
@@ -155,6 +159,8 @@ class Supervisor:
                 os.read(awake, 4096)
         self.say("supervisor-ended", reason=self.ending)
         self.samples.close()
+        if (problem := self.notifier.finish()) is not None:
+            self.say("notify-failed", cause=problem)
         self.copies.seal()
 
     # What it knows
@@ -163,8 +169,9 @@ class Supervisor:
         fold(self.reader.read(), self.state)
 
     def say(self, event: str, **fields: Any) -> None:
-        self.journal.append(event, **fields)
+        row = self.journal.append(event, **fields)
         self._catch_up()
+        self.notifier.hear(row, self.state)
 
     def _situation(self) -> Situation:
         return Situation(
@@ -339,13 +346,26 @@ class Supervisor:
         command = train_command("export", folder, read_settings(folder), own, str(target))
         self.start(f"export:{name}", command, own)
 
+    # People who look elsewhere
+
+    def _notify(self) -> None:
+        if (problem := self.notifier.step(now(), self.state.clock.ends_at if self.state.clock else None)) is not None:
+            self.say("notify-failed", cause=problem)
+
     # Copies
 
     def _copy(self) -> None:
         if not self.copies.wanted or copies.KEY in self.jobs or self.ending is not None:
             return
         if self.copies.due(now(), self.state.phase, self.state.clock.ends_at if self.state.clock else None):
-            self.jobs[copies.KEY] = self.copies.begin(now(), self.state.phase)
+            self._begin_copy(lambda: self.copies.begin(now(), self.state.phase))
+
+    def _begin_copy(self, begin: Callable[[], Job]) -> None:
+        try:
+            self.jobs[copies.KEY] = begin()
+        except OSError as error:  # of a full disk, say: what trains goes on
+            if (row := self.copies.not_begun(error, now())) is not None:
+                self.say("copy-ended", **row)
 
     def _checkpoints(self) -> dict[str, int]:
         return {run: newest_checkpoint(self.files, run) or 0 for run in self.state.runs}
@@ -355,8 +375,8 @@ class Supervisor:
         closed, ends_at = self.state.closed, self.state.clock.ends_at if self.state.clock else None
         due = self.copies.due_last(now(), closed=closed, ends_at=ends_at)
         if due == "now":
-            job, seconds = self.copies.begin_last(now(), closed=closed, ends_at=ends_at)
-            self.jobs[copies.KEY], self._deadlines[copies.KEY] = job, time.monotonic() + seconds
+            self._begin_copy(self.copies.begin_last)
+            self._deadlines[copies.KEY] = time.monotonic() + copies.last_seconds(now(), closed, ends_at)
         return due != "no"
 
     # Machine

@@ -14,6 +14,7 @@ by readers and cut by the next writer. Imports plan only; no torch, no textual, 
     preflight.py the gates as plain values and as lines
     summary.py   what is going on, as plain values and as a few lines
     backup.py    what is safe elsewhere, and what is not yet
+    news.py      what a person is called for
     requests.py  wishes of people, one small file each
     notebook.py  decisions and observations of people, dated
     text.py      text from models and logs made safe to show

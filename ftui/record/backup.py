@@ -213,6 +213,8 @@ class Safety:
     """Why the latest copy failed, None when it did not."""
     copied_at: str | None
     """When the latest copy ended, None when there was none."""
+    same_disk: bool = False
+    """Whether the target lies in the campaign's own file system, which ends with the rental, too."""
     read_back: bool = True
     """Whether copies were compared with what they are copies of, or a program's exit code is believed."""
 
@@ -238,8 +240,21 @@ def safety(files: CampaignFiles, backup: Backup | None) -> Safety:
         state.whole_at,
         last.cause if last else None,
         last.at if last else None,
+        _on_the_same_disk(files.root, backup.destination),
         backup.command is None,
     )
+
+
+def _on_the_same_disk(root: Path, destination: str | None) -> bool:
+    if destination is None or ("://" in destination and not destination.startswith("file://")):
+        return False
+    place = Path(destination.removeprefix("file://")).expanduser()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        return place.stat().st_dev == root.stat().st_dev
+    except OSError:
+        return False
 
 
 def campaign_safety(files: CampaignFiles) -> Safety:
@@ -263,6 +278,8 @@ def safety_words(found: Safety) -> str:
         many = f"{found.files:,} file{'s' if found.files != 1 else ''}, {size_words(found.bytes)}"
         since = f"since {_clock(found.since)}" if found.since else "never copied whole"
         text = f"not safe elsewhere yet: {many}, {since}"
+    if found.same_disk:
+        text += "; but that is the campaign's own disk, which ends with the rental"
     return f"{text}; the last copy failed: {safe(found.cause, 200)}" if found.cause else text
 
 
@@ -274,6 +291,8 @@ def safety_mark(found: Safety | None) -> tuple[str, str]:
         return "copied nowhere", "warn"
     if found.cause:
         return f"copy fails, safe to {_clock(found.since)}" if found.since else "copy fails, nothing safe", "bad"
+    if found.same_disk:
+        return "copied to its own disk", "warn"
     if not found.files:
         return "all copied", "good"
     if found.since is None:

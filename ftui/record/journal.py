@@ -23,6 +23,7 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
                         done, new_run. The answer is the act: a queue is paused, a run held back or moved by this line
     copy-ended          copied (files), bytes, left (files that changed meanwhile), cause (null when it worked): the first copy, and
                         each that went otherwise than the one before; `backup.json` has the latest
+    notify-failed       cause                (once; what a person is told of goes on being tried)
     note                text                 (may come before the launch)
     fault               where, cause         (a fault of ours or of the host that no run owns)
 """

@@ -13,6 +13,7 @@ Imports plan, record, machine, engine (its client), verdict and report; never da
     tokens.py     a text token by token, with a ruler of what carries loss
     curves.py     a run's series as arrays
     summary.py    what the record means in words: states, progress, estimates
+    calling.py    rings for a person who looks elsewhere
     layout.py     places of the panels at a size of the terminal
     pictures.py   which curves are drawn, in which colour
     plot.py       numbers to braille

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from ftui.engine.copies import LAST_TRIES, Copies
+from ftui.engine.copies import LAST_TRIES, Copies, last_seconds
 from ftui.engine.copy import BUSY, FAILED, copy_campaign
 from ftui.engine.destination import open_destination
 from ftui.engine.reading import Source, SourceChanged
@@ -21,6 +22,7 @@ from ftui.record.backup import read_backup, safety, safety_words
 from ftui.record.files import locked
 from ftui.record.journal import Journal
 from ftui.record.layout import CampaignFiles
+from tests.builders.campaign import build_campaign
 from tests.builders.copies import RUN, backed_up, called_safe_is_there, checkpoint, contents
 from tests.builders.processes import ENVIRONMENT, module, start_module, until
 
@@ -439,8 +441,7 @@ def test_the_last_copy_is_tried_until_the_rental_ends_and_once_when_a_person_sto
     copies, _, _ = clocked(tmp_path, tmp_path / "file" / "there")
 
     def failed_last(moment: datetime) -> None:
-        job, seconds = copies.begin_last(moment, closed=True, ends_at=END)
-        assert seconds == max((END - moment).total_seconds(), 60)
+        job = copies.begin_last()
         assert job.process is not None
         job.process.wait()
         copies.ended(job, moment)
@@ -460,3 +461,72 @@ def test_without_a_destination_nothing_is_ever_due(tmp_path: Path) -> None:
     copies = Copies(CampaignFiles(tmp_path), None, None, dict)
     assert not copies.wanted and not copies.due(LAUNCH, "experiment", END)
     assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "no"
+
+
+def test_the_last_copy_may_take_what_is_left_of_the_rental_and_a_minute_at_least() -> None:
+    assert last_seconds(END - timedelta(hours=2), True, END) == 7200
+    assert last_seconds(END + timedelta(hours=2), True, END) == 60
+    assert last_seconds(END - timedelta(hours=2), False, END) == 60
+
+
+def test_a_copy_that_cannot_be_started_waits_like_one_that_failed(tmp_path: Path) -> None:
+    copies, _, files = clocked(tmp_path)
+    files.backup_log.mkdir()  # where its output would go
+    with pytest.raises(OSError) as error:
+        copies.begin(LAUNCH, "experiment")
+    told = copies.not_begun(error.value, LAUNCH)
+    assert told is not None and told["cause"] == "the copy could not be started: Is a directory"
+    assert copies.not_begun(error.value, LAUNCH) is None
+    assert not copies.due(later(seconds=119), "experiment", END) and copies.due(later(seconds=120), "experiment", END)
+
+
+def test_a_stop_while_the_last_copy_is_waited_for_ends_the_waiting_and_one_before_it_does_not(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    copies, _, _ = clocked(tmp_path, tmp_path / "file" / "there")
+    copies.interrupted()
+    assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "now"
+    job = copies.begin_last()
+    assert job.process is not None
+    job.process.wait()
+    copies.ended(job, LAUNCH)
+    assert copies.due_last(LAUNCH, closed=True, ends_at=END) == "later"
+    copies.interrupted()
+    assert copies.due_last(later(hours=1), closed=True, ends_at=END) == "no"
+
+
+# By hand
+
+
+def test_a_copy_can_be_asked_for_and_says_what_is_safe(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    files, backup = backed_up(tmp_path, text_of(there))
+    answer = module("ftui.cli", "copy", files.root, "--json")
+    assert answer.returncode == 0
+    said = json.loads(answer.stdout)
+    assert said["cause"] is None and said["copied"] == called_safe_is_there(files, backup, there) > 40
+    assert said["safety"]["files"] == 0
+    again = module("ftui.cli", "copy", files.root)
+    assert again.returncode == 0 and "copied and read back, everything up to" in again.stdout
+    for path in sorted(there.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    there.rmdir()
+    there.write_text("in the way")
+    failed = module("ftui.cli", "copy", files.root)
+    assert failed.returncode == 1 and f"the last copy failed: {there}: Not a directory" in failed.stderr
+
+
+def test_a_copy_without_a_destination_names_the_way_out(tmp_path: Path) -> None:
+    answer = module("ftui.cli", "copy", build_campaign(tmp_path, "closed").files.root)
+    assert answer.returncode == 3 and "write [backup] into campaign.toml" in answer.stderr
+
+
+def test_a_destination_on_the_campaigns_own_disk_is_not_called_elsewhere(tmp_path: Path) -> None:
+    files, backup = backed_up(tmp_path, text_of(tmp_path / "there"))
+    copy_campaign(files, backup)
+    found = safety(files, backup)
+    assert found.same_disk and "own disk, which ends with the rental" in safety_words(found)
+    other = Path("/dev/shm")
+    if other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other file system here")
+    elsewhere = safety(files, Backup(destination=str(other / "ftui" / "not-made-yet")))
+    assert not elsewhere.same_disk and "own disk" not in safety_words(elsewhere)

@@ -442,7 +442,7 @@ async def test_what_is_not_safe_elsewhere_is_shown_and_a_failing_copy_stands_in_
     copy_campaign(files, backup)
     with supervised(files):
         async with monitor(files) as pilot:
-            await until(pilot, lambda: "all copied" in text(pilot.app), "what is safe")
+            await until(pilot, lambda: "copied to its own disk" in text(pilot.app), "what is safe")
     there.rename(tmp_path / "gone")
     there.write_text("in the way")
     copy_campaign(files, backup)

@@ -17,6 +17,7 @@ from ftui.record.journal import now
 from ftui.record.layout import CampaignFiles
 from ftui.record.state import Campaign, Run
 from ftui.ui import keys, pictures
+from ftui.ui.calling import Caller
 from ftui.ui.curves import RunCurve
 from ftui.ui.layout import LOWER, PANELS, Arrangement, arrange
 from ftui.ui.messages import CopiesRead, CurvesRead, GatesRead, LogRead, MachineRead, Polled, ReadFailed, StateRead
@@ -58,6 +59,7 @@ class MonitorScreen(WishingScreen):
         self.totals: dict[str, int] = {}
         self.curves: dict[str, RunCurve] = {}
         self.copies: Safety | None = None
+        self.caller = Caller(files.name)
         self.view = View()
         self.paused = False
         self.metric: str | None = None
@@ -111,6 +113,7 @@ class MonitorScreen(WishingScreen):
     @on(StateRead)
     def state_read(self, message: StateRead) -> None:
         self.hear(message.state)
+        self.caller.hear(self.app, message.state)
         if not self._hold(message):
             self.state, self.alive, self.totals = message.state, message.alive, message.totals
             self._curves_are_new = True
