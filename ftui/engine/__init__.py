@@ -8,10 +8,12 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
     deadlines.py   until when may be trained and evaluated, so that report and artefact exist at the rental's end
+    estimate.py    what is still to come, in seconds: from the pilot, then from the runs themselves
     supervisor.py  the loop: steps become jobs, endings become events
     jobs.py        processes: start, adopt, end, why they ended
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets
+    leases.py      one campaign at a time has a place, host-wide
     amend.py       which changes of a launched plan are amendments, and which of those need a reason
     fit.py         the search for the largest micro-batch, started and told
     follow.py      the journal and series as lines for a person

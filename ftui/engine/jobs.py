@@ -89,15 +89,20 @@ class Job:
             self.process.wait()
 
 
-def start_job(key: str, command: Command, places: Places, *, outlives_supervisor: bool) -> Job:
-    """Start a process in a session of its own with closed standard input and its output appended to its log (K28)."""
+def start_job(
+    key: str, command: Command, places: Places, *, outlives_supervisor: bool, inherits: tuple[int, ...] = ()
+) -> Job:
+    """Start a process in a session of its own with closed standard input and its output appended to its log (K28). The descriptors it
+    `inherits` stay open in it: the leases of its places."""
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("ab") as log:
-        process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()))
+        process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()), inherits)
     return Job(key, places, command.log, process, process.pid, psutil.Process(process.pid).create_time())
 
 
-def _spawn(command: Command, log: IO[bytes], before: Callable[[], None] | None) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: Command, log: IO[bytes], before: Callable[[], None] | None, inherits: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command.words,
         env=command.environment,
@@ -106,6 +111,7 @@ def _spawn(command: Command, log: IO[bytes], before: Callable[[], None] | None) 
         stderr=log,
         start_new_session=True,
         preexec_fn=before,
+        pass_fds=inherits,
     )
 
 

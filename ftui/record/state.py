@@ -113,6 +113,8 @@ class Campaign:
     verdict_sentence: str | None = None
     deliver: str | None = None
     """The run whose parameters become the artefact, by the last report."""
+    waiting_for: str | None = None
+    """Which places, used by whom, something waits for; None when nothing does."""
     supervising: bool = False
     """The journal's last word; a supervisor that was killed left it standing."""
     faults: list[Row] = field(default_factory=list)
@@ -156,8 +158,11 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
         case "supervisor-started":
             # A supervisor that was killed left its phase open: the time until its last event counts, the gap does not.
             _leave_phase(state, state.worked_until or at)
-            state.supervising, state.phase_since = True, at
+            state.supervising, state.phase_since, state.waiting_for = True, at, None
+        case "waiting":
+            state.waiting_for = row["cause"]
         case "supervisor-ended":
+            state.waiting_for = None
             _leave_phase(state, at)
             state.supervising = False
         case "phase":

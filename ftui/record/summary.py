@@ -45,6 +45,7 @@ def summarise(files: CampaignFiles, alive: bool, moment: datetime | None = None)
         "runs": [_run(files, run) for run in state.runs.values()],
         "faults": [{"where": row["where"], "cause": row["cause"], "at": row["at"]} for row in state.faults],
         "notes": notes_among(state.events),
+        "waiting_for": state.waiting_for if alive else None,
         "verdict": state.verdict,
         "verdict_sentence": state.verdict_sentence,
     }
@@ -92,6 +93,8 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
     lines = [head]
     if summary["state"] == INTERRUPTED:
         lines.append(f"  nobody supervises it; `ftui run {summary['campaign']}` continues it")
+    if summary["waiting_for"]:
+        lines.append(f"  {summary['waiting_for']}")
     if summary["seconds_left"] is not None:
         left = summary["seconds_left"] / 3600
         lines.append(f"  rental: {left:.1f} h left" if left > 0 else f"  rental: over for {-left:.1f} h")
