@@ -16,12 +16,13 @@ from types import FrameType
 from typing import Any, Literal
 
 from ftui.engine.amend import ReasonMissing, check_amendment
+from ftui.engine.estimate import Estimate
 from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
+from ftui.engine.leases import Leases, PlaceTaken
 from ftui.engine.lock import SupervisorLock
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.steps import (
-    GRACE_SECONDS,
     Close,
     EvaluateOnTest,
     Export,
@@ -39,14 +40,14 @@ from ftui.engine.steps import (
     WriteReport,
     next_steps,
     to_queue_again,
+    waits_for_a_place,
 )
 from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
-from ftui.plan.budget import Clock, Spread, rental_clock
+from ftui.plan.budget import Clock, rental_clock
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
 from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
-from ftui.record.estimates import closing_durations, run_durations
 from ftui.record.files import read_json, replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
@@ -75,8 +76,6 @@ class Supervisor:
         self.lost: dict[str, int] = {}
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
-        self._durations: dict[str, Spread] = {}
-        self._closing: dict[str, Spread] = {}
         self._gate_process = ""
         """Verb of the process that tries gates now, or did last."""
         self.only_gates = only_gates
@@ -87,6 +86,7 @@ class Supervisor:
         Raises a sentence when the campaign cannot go on, `ReasonMissing` when a person has to say why the plan was changed.
         """
         self.lock.take()
+        self.leases = Leases(self.files)
         self.plan = load_plan(self.files.root)
         self.plan_hash = plan_hash(self.plan)
         self.places = places(self.plan.machine)
@@ -123,7 +123,8 @@ class Supervisor:
         self.sampler = Sampler(self.files.root)
         self.samples = machine_writer(self.files.machine)
         self._sampled_at = 0.0
-        self._measure()
+        self.estimate = Estimate(self.files, self.plan)
+        self.estimate.measure(self.state)
 
     def run(self) -> None:
         """Work until the campaign is closed, stopped or out of places to go."""
@@ -144,6 +145,7 @@ class Supervisor:
                     break
             elif self._act(next_steps(self.state, self.plan, self._situation())):
                 continue
+            self._say_what_is_waited_for()
             if select.select([awake], [], [], TICK_SECONDS)[0]:
                 os.read(awake, 4096)
         self._say("supervisor-ended", reason=self.ending)
@@ -168,24 +170,42 @@ class Supervisor:
             gates_key=self.gates_key,
             only_gates=self.only_gates,
             lost=self.lost,
-            durations=self._durations,
-            closing=self._closing,
+            durations=self.estimate.durations,
+            remaining=self.estimate.remaining,
+            closing=self.estimate.closing,
+            grace_seconds=self.estimate.grace_seconds,
             places=len(self.places),
         )
 
-    def _measure(self) -> None:
-        """What the pilot measured: durations of runs, and of what remains when they have ended."""
-        self._durations, self._closing = {}, {}
-        passed = [gates for gates in self.state.gates if gates.passed]
-        if passed and self.state.data is not None:
-            rows = read_gates(self.files.gates(passed[-1].id).rows)
-            self._durations = run_durations(self.plan, self.state.data, rows)
-            self._closing = closing_durations(self.state.data, rows)
+    def _free_places(self) -> Places:
+        """The places that no job has, of this campaign or another."""
+        return tuple(place for place in self._own_places() if self.leases.is_free(place))
 
-    def _free_places(self, count: int | None = None) -> Places:
-        """The first `count` places no job has, or all of them."""
+    def _own_places(self) -> Places:
+        """The places that no job of this campaign has."""
         taken = {place for job in self.jobs.values() for place in job.places}
-        return tuple(place for place in self.places if place not in taken)[:count]
+        return tuple(place for place in self.places if place not in taken)
+
+    def _take_places(self, count: int, work: str) -> Places:
+        """So many free places, leased. Raises `PlaceTaken`."""
+        own = self._free_places()[:count]
+        if len(own) < count:
+            raise PlaceTaken(f"{work} waits for {count} places, {len(own)} are free")
+        self.leases.take(own, work)
+        return own
+
+    def _say_what_is_waited_for(self) -> None:
+        elsewhere = [place for place in self._own_places() if not self.leases.is_free(place)]
+        cause = None
+        if (
+            elsewhere
+            and self.ending is None
+            and waits_for_a_place(self.state, self.plan, self._situation(), len(elsewhere))
+        ):
+            used = [f"{place.name} is used by {self.leases.used_by(place)}" for place in elsewhere]
+            cause = f"waiting for a place: {', '.join(used)}"
+        if cause != self.state.waiting_for:
+            self._say("waiting", cause=cause)
 
     # Taking over
 
@@ -256,7 +276,7 @@ class Supervisor:
     def _stop_job(self, job: Job, reason: str) -> None:
         if job.stop_reason is None:
             job.terminate(reason)
-            self._deadlines[job.key] = time.monotonic() + GRACE_SECONDS
+            self._deadlines[job.key] = time.monotonic() + self.estimate.grace_seconds
 
     def _enforce_deadlines(self) -> None:
         for key, deadline in list(self._deadlines.items()):
@@ -269,42 +289,49 @@ class Supervisor:
 
     def _act(self, steps: list[Step]) -> bool:
         """Take the steps; whether anything was done that a new look may follow from at once."""
-        for step in steps:
-            if isinstance(step, StopRun | StopJob):
-                self._stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
-                continue
-            if step.phase != self.state.phase:
-                self._say("phase", phase=step.phase)
-            match step:
-                case PrepareData():
-                    self._start("data", prepare_command(self.files), ())
-                case RunGates():
-                    self._start_gates()
-                case QueueRuns():
-                    self._queue_planned()
-                case StartRun():
-                    self._start_run(self.state.runs[step.run])
-                case LeaveOut():
-                    self._say("left-out", run=step.run, cause=step.cause)
-                case OpenTest():
-                    opening = len(self.state.test_openings) + 1
-                    self._say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
-                case EvaluateOnTest():
-                    folder = self.files.run(step.run).root
-                    own = self._free_places(self.plan.machine.processes)
-                    self._start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
-                case SkipTest():
-                    self._say("test-ended", run=step.run, metrics=None, cause=step.cause)
-                case WriteReport():
-                    self._start("report", report_command(self.files), ())
-                case Export():
-                    self._start_export(step.run)
-                case Close():
-                    self.ending = step.reason
+        try:
+            for step in steps:
+                self._take(step)
+        except PlaceTaken:
+            return False
         return any(not isinstance(step, StopRun | StopJob) for step in steps)
 
+    def _take(self, step: Step) -> None:
+        if isinstance(step, StopRun | StopJob):
+            self._stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
+            return
+        if step.phase != self.state.phase:
+            self._say("phase", phase=step.phase)
+        match step:
+            case PrepareData():
+                self._start("data", prepare_command(self.files), ())
+            case RunGates():
+                self._start_gates()
+            case QueueRuns():
+                self._queue_planned()
+            case StartRun():
+                self._start_run(self.state.runs[step.run])
+            case LeaveOut():
+                self._say("left-out", run=step.run, cause=step.cause)
+            case OpenTest():
+                opening = len(self.state.test_openings) + 1
+                self._say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
+            case EvaluateOnTest():
+                folder = self.files.run(step.run).root
+                own = self._take_places(self.plan.machine.processes, f"test:{step.run}")
+                self._start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
+            case SkipTest():
+                self._say("test-ended", run=step.run, metrics=None, cause=step.cause)
+            case WriteReport():
+                self._start("report", report_command(self.files), ())
+            case Export():
+                self._start_export(step.run)
+            case Close():
+                self.ending = step.reason
+
     def _start(self, key: str, command: Command, own: Places) -> Job:
-        job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"))
+        kept = self.leases.descriptors(own)
+        job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"), inherits=kept)
         self.jobs[key] = job
         return job
 
@@ -319,7 +346,7 @@ class Supervisor:
         if not folder.settings.exists():
             replace_text(folder.settings, dump_settings(self._settings_of(run)))
         attempt = len(run.attempts) + 1
-        own = self._free_places(self.plan.machine.processes)
+        own = self._take_places(self.plan.machine.processes, f"run:{run.id}")
         command = train_command("train", folder.root, read_settings(folder.root), own, attempt=attempt)
         resumed_from = newest_checkpoint(self.files, run.id)
         job = self._start(f"run:{run.id}", command, own)
@@ -339,19 +366,20 @@ class Supervisor:
         control = next(run for run in planned_runs(self.plan) if run.variant == CONTROL)
         settings = run_settings(self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True)
         replace_text(folder.run.settings, dump_settings(settings))
+        self._take_places(self.plan.machine.processes, "gates")
         self._say("gates-started", gates=identity, key=self.gates_key)
         self._start_gate_process("pilot", identity)
 
     def _start_gate_process(self, verb: str, identity: str) -> None:
         """Try the gates of one process; all but the last are tried by as many as a run has."""
         folder, self._gate_process = self.files.gates(identity).root, verb
-        own = self._free_places(1 if verb == "reload" else self.plan.machine.processes)
+        own = self._take_places(1 if verb == "reload" else self.plan.machine.processes, "gates")
         self._start("gates", train_command(verb, folder, read_settings(folder), own), own)
 
     def _start_export(self, run: str) -> None:
         name = run if not any(e.name == run for e in self.state.exports) else f"{run}-{len(self.state.exports) + 1}"
+        own = self._take_places(1, f"export:{name}")
         self._say("export-started", export=name, run=run)
-        own = self._free_places(1)
         folder, target = self.files.run(run).root, self.files.exports / name
         command = train_command("export", folder, read_settings(folder), own, str(target))
         self._start(f"export:{name}", command, own)
@@ -394,6 +422,9 @@ class Supervisor:
                 getattr(self, f"_{kind}_ended")(
                     *((self.state.runs[name], job) if kind in ("run", "test") else (name, job))
                 )
+
+        # Not before: what follows from an ended job at once goes on where it was.
+        self.leases.keep_only({place for job in self.jobs.values() for place in job.places})
 
     def _interrupted(self, kind: str, name: str, job: Job) -> None:
         """A job that was stopped with the campaign: nothing follows from it but that it did not finish."""
@@ -459,7 +490,7 @@ class Supervisor:
         cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
         self.gates_failed = not passed
         self._say("gates-ended", gates=gates.id, passed=passed, cause=cause)
-        self._measure()
+        self.estimate.measure(self.state)
 
     def _test_ended(self, run: Run, job: Job) -> None:
         files = self.files.run(run.id)
@@ -473,7 +504,7 @@ class Supervisor:
         if job.exit_code != 0:
             self._say("export-ended", export=name, verified=False, cause=why_ended(job))
         elif not (target / "verification.json").is_file():
-            own = self._free_places(1)
+            own = self._take_places(1, f"export:{name}")
             command = train_command("verify", target, read_settings(target), own)
             self._start(f"export:{name}", command, own)
         else:
@@ -503,6 +534,7 @@ class Supervisor:
             return
         self._sampled_at = time.monotonic()
         trees = {key.partition(":")[2]: job.pid for key, job in self.jobs.items() if key.startswith("run:")}
+        self.estimate.follow(self.state)
         self.samples.write(self.sampler.sample(trees).row())
         self.lock.beat()
 
