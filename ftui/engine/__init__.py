@@ -9,6 +9,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     steps.py       what happens next: a pure function of state, clock and free places
     deadlines.py   until when may be trained and evaluated, so that report and artefact exist at the rental's end
     estimate.py    what is still to come, in seconds: from the pilot, then from the runs themselves
+    left.py        what of a launched campaign still fits, from now on
     supervisor.py  the loop: steps become jobs, endings become events
     jobs.py        processes: start, adopt, end, why they ended
     launch.py      the command and environment of each job

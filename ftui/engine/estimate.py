@@ -9,7 +9,7 @@ from ftui.plan.schema import Plan
 from ftui.record.estimates import closing_durations, run_costs
 from ftui.record.layout import CampaignFiles
 from ftui.record.rows import read_gates
-from ftui.record.spent import SpentReader, current_costs
+from ftui.record.spent import READ_BYTES, SpentReader, current_costs
 from ftui.record.state import Campaign, Run
 
 LONGEST_GRACE_SECONDS = 1800.0
@@ -33,22 +33,22 @@ class Estimate:
         self.grace_seconds = GRACE_SECONDS
         """How long a run may take to stop: for an update, a validation it is in the middle of, and a checkpoint."""
 
-    def measure(self, state: Campaign) -> None:
-        """Take up what the last gates that passed have measured."""
+    def measure(self, state: Campaign, *, whole: bool = False) -> None:
+        """Take up what the last gates that passed have measured. With `whole`, every series is read to its end at once."""
         passed = [gates for gates in state.gates if gates.passed]
         if passed and state.data is not None:
             rows = read_gates(self._files.gates(passed[-1].id).rows)
             self._pilot = run_costs(self._plan, state.data, rows)
             self.closing = closing_durations(state.data, rows)
-        self.follow(state)
+        self.follow(state, READ_BYTES if not whole else None)
 
-    def follow(self, state: Campaign) -> None:
+    def follow(self, state: Campaign, limit_bytes: int | None = READ_BYTES) -> None:
         """Take up what runs have done since the last look. Reads only what is new, and of ended runs nothing any more."""
         if not self._pilot or state.data is None:
             return
         for run in state.runs.values():
             if run.attempts and run.id not in self._ended:
-                self._series.setdefault(run.id, SpentReader(self._files.run(run.id).series)).read()
+                self._series.setdefault(run.id, SpentReader(self._files.run(run.id).series)).read(limit_bytes)
         self._ended = {run.id for run in state.runs.values() if run.status not in ("queued", "running", "lost")}
         spent = {run: reader.spent for run, reader in self._series.items()}
         variants = {run.id: run.variant for run in state.runs.values()}

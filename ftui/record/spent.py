@@ -71,14 +71,15 @@ class Spent:
 
 
 class SpentReader:
-    """Follows one run's series; `read` costs no more than a few new rows do."""
+    """Follows one run's series; `read` costs no more than the new rows do."""
 
     def __init__(self, path: Path) -> None:
         self._reader = LineReader(path, KIND, SCHEMA)
         self.spent = Spent()
 
-    def read(self) -> Spent:
-        rows = self._reader.read(READ_BYTES)
+    def read(self, limit_bytes: int | None = READ_BYTES) -> Spent:
+        """What was spent up to now, or up to so many bytes further than before."""
+        rows = self._reader.read(limit_bytes)
         if self._reader.restarted:
             self.spent = Spent()
         self.spent.add(rows)
