@@ -65,6 +65,10 @@ class Leases:
         """What a process on `places` has to inherit to keep them."""
         return tuple(self._held[place] for place in places)
 
+    def has(self, place: Place) -> bool:
+        """Whether this supervisor holds the place's lease."""
+        return place in self._held
+
     def keep_only(self, places: Collection[Place]) -> None:
         """Give back every lease but those of `places`."""
         self._release([place for place in self._held if place not in places])

@@ -187,8 +187,8 @@ class Supervisor:
         return tuple(place for place in self.places if place not in taken)
 
     def _take_places(self, count: int, work: str) -> Places:
-        """So many free places, leased. Raises `PlaceTaken`."""
-        own = self._free_places()[:count]
+        """So many free places, leased; those that a job has just left come first. Raises `PlaceTaken`."""
+        own = tuple(sorted(self._free_places(), key=self.leases.has, reverse=True)[:count])
         if len(own) < count:
             raise PlaceTaken(f"{work} waits for {count} places, {len(own)} are free")
         self.leases.take(own, work)

@@ -48,6 +48,7 @@ def holder(inherits: tuple[int, ...]) -> subprocess.Popen[bytes]:
 def test_a_place_has_one_campaign_at_a_time_and_says_which(folder: Path) -> None:
     ours, theirs = leases(folder, "słowa"), leases(folder, "other")
     ours.take((FIRST,), "run:r001")
+    assert ours.has(FIRST) and not theirs.has(FIRST)
     assert ours.is_free(FIRST) and not theirs.is_free(FIRST) and theirs.is_free(SECOND)
     assert theirs.used_by(FIRST) == "campaign słowa"
     with pytest.raises(PlaceTaken, match="gpu 0 is used by campaign słowa"):
