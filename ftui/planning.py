@@ -8,6 +8,8 @@ from typing import Any
 from ftui.answer import NO, Answer
 from ftui.data.prepare import DataReport, check_data
 from ftui.data.split import count_fields
+from ftui.engine.estimate import Estimate
+from ftui.engine.left import what_is_left
 from ftui.engine.placement import NoPlace, places
 from ftui.machine.devices import Device
 from ftui.plan.budget import rental_clock
@@ -63,6 +65,9 @@ def described_campaign(files: CampaignFiles, plan: Plan, device: Device | None) 
         launched=state.clock is not None,
         predicted_for=predicted_for,
     )
+    estimate = Estimate(files, plan)
+    estimate.measure(state, whole=True)
+    described["left"] = what_is_left(state, plan, estimate, slots, now())
     return described if forecast is None else {**described, "forecast": forecast}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,9 @@ import pytest
 if TYPE_CHECKING:
     from tests.builders.warm import Warm
 
+# Leases of their own: what else runs on this host neither waits for a test nor is waited for.
+_LEASES = tempfile.TemporaryDirectory(prefix="ftui-leases-")
+os.environ["FTUI_LEASES"] = _LEASES.name
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

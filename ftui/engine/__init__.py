@@ -8,6 +8,8 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
     deadlines.py   until when may be trained and evaluated, so that report and artefact exist at the rental's end
+    estimate.py    what is still to come, in seconds: from the pilot, then from the runs themselves
+    left.py        what of a launched campaign still fits, from now on
     supervisor.py  the loop: steps become jobs
     endings.py     what follows from a job that has ended
     queue.py       how runs come into the queue, and their settings
@@ -15,6 +17,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     jobs.py        processes: start, adopt, end, why they ended
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets
+    leases.py      one campaign at a time has a place, host-wide
     amend.py       which changes of a launched plan are amendments, and which of those need a reason
     fit.py         the search for the largest micro-batch, started and told
     copy.py        `python -m ftui.engine.copy CAMPAIGN`: one copy of what is new, verified

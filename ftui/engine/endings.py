@@ -44,6 +44,8 @@ def collect_ended(supervisor: Supervisor) -> None:
             case "copy":
                 if (row := supervisor.copies.ended(job, now())) is not None:
                     supervisor.say("copy-ended", **row)
+    # Not before: what follows from an ended job at once goes on where it was.
+    supervisor.leases.keep_only({place for job in supervisor.jobs.values() for place in job.places})
 
 
 def _interrupted(supervisor: Supervisor, kind: str, name: str, job: Job) -> None:
@@ -122,7 +124,7 @@ def _gates_ended(supervisor: Supervisor, job: Job) -> None:
     cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
     supervisor.gates_failed = not passed
     supervisor.say("gates-ended", gates=gates.id, passed=passed, cause=cause)
-    supervisor.measure()
+    supervisor.estimate.measure(supervisor.state)
 
 
 def _test_ended(supervisor: Supervisor, run: Run, job: Job) -> None:
@@ -138,7 +140,7 @@ def _export_ended(supervisor: Supervisor, name: str, job: Job) -> None:
     if job.exit_code != 0:
         supervisor.say("export-ended", export=name, verified=False, cause=why_ended(job))
     elif not (target / "verification.json").is_file():
-        own = supervisor.free_places(1)
+        own = supervisor.take_places(1, f"export:{name}")
         command = train_command("verify", target, read_settings(target), own)
         supervisor.start(f"export:{name}", command, own)
     else:

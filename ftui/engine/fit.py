@@ -7,6 +7,7 @@ from typing import Any
 
 from ftui.engine.jobs import last_words
 from ftui.engine.launch import Command, prepare_command, train_command
+from ftui.engine.leases import Leases, LeasesRefused, PlaceTaken
 from ftui.engine.placement import places
 from ftui.plan.load import plan_hash
 from ftui.plan.schema import Plan
@@ -33,7 +34,15 @@ def search_fit(files: CampaignFiles, plan: Plan) -> dict[str, Any]:
     folder = files.gates(FOLDER)
     settings = run_settings(plan, plan_hash(plan), control, data, own[0].backend, pilot=True)
     replace_text(folder.run.settings, dump_settings(settings))
-    _run(train_command("fit", folder.root, settings, own))
+    try:
+        leases = Leases(files)
+        leases.take(own, "fit")
+    except (LeasesRefused, PlaceTaken) as error:
+        raise FitError(str(error)) from None
+    try:
+        _run(train_command("fit", folder.root, settings, own))
+    finally:
+        leases.keep_only([])
     found: dict[str, Any] = read_json(folder.root / "fit.json")
     return found
 

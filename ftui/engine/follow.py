@@ -114,6 +114,8 @@ def event_line(row: Row, state: Campaign) -> str | None:
         case "run-ended":
             cause = f": {row['cause']}" if row["cause"] else ""
             return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}"
+        case "waiting":
+            return None if row["cause"] is None else str(row["cause"])
         case "left-out":
             return f"{row['run']}: left out: {row['cause']}"
         case "test-opened":

@@ -38,7 +38,7 @@ class Job:
     process: subprocess.Popen[bytes] | None
     pid: int
     created_at: float
-    """Start time of the process by the system's clock; with the pid it names one process for good."""
+    """Start of the process in seconds after the system's; with the pid it names one process for good."""
     stop_reason: str | None = None
     """Why the supervisor asked it to stop."""
 
@@ -89,15 +89,20 @@ class Job:
             self.process.wait()
 
 
-def start_job(key: str, command: Command, places: Places, *, outlives_supervisor: bool) -> Job:
-    """Start a process in a session of its own with closed standard input and its output appended to its log (K28)."""
+def start_job(
+    key: str, command: Command, places: Places, *, outlives_supervisor: bool, inherits: tuple[int, ...] = ()
+) -> Job:
+    """Start a process in a session of its own with closed standard input and its output appended to its log (K28). The descriptors it
+    `inherits` stay open in it: the leases of its places."""
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("ab") as log:
-        process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()))
-    return Job(key, places, command.log, process, process.pid, psutil.Process(process.pid).create_time())
+        process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()), inherits)
+    return Job(key, places, command.log, process, process.pid, created_at(process.pid))
 
 
-def _spawn(command: Command, log: IO[bytes], before: Callable[[], None] | None) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: Command, log: IO[bytes], before: Callable[[], None] | None, inherits: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command.words,
         env=command.environment,
@@ -106,6 +111,7 @@ def _spawn(command: Command, log: IO[bytes], before: Callable[[], None] | None) 
         stderr=log,
         start_new_session=True,
         preexec_fn=before,
+        pass_fds=inherits,
     )
 
 
@@ -120,21 +126,30 @@ def _die_with(parent: int) -> Callable[[], None]:
     return before
 
 
-def adopt_job(key: str, places: Places, log: Path, pid: int, created_at: float) -> Job | None:
+def adopt_job(key: str, places: Places, log: Path, pid: int, created: float) -> Job | None:
     """A job for a process that an earlier supervisor started, None when it has ended."""
-    if find_process(pid, created_at) is None:
+    if find_process(pid, created) is None:
         return None
-    return Job(key, places, log, None, pid, created_at)
+    return Job(key, places, log, None, pid, created)
 
 
-def find_process(pid: int, created_at: float) -> psutil.Process | None:
+def find_process(pid: int, created: float) -> psutil.Process | None:
     """The very process with that pid and start time, None when it has ended or is a zombie."""
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - created_at) < _SAME_PROCESS_SECONDS
+        same = abs(created_at(pid) - created) < _SAME_PROCESS_SECONDS
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
         return None
+
+
+def created_at(pid: int) -> float:
+    """Seconds from the system's start to the process's. Times of day are not used for this: they move when the clock is set, and by a
+    second every now and then while it is only corrected, after which no process would be the one it was. Raises OSError for no process.
+    """
+    # proc_pid_stat(5): starttime is the 22nd field, and the second, in brackets, may hold anything.
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def why_ended(job: Job) -> str:

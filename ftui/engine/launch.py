@@ -7,6 +7,7 @@ add anything, and costs two seconds. Several are started by it, each run at a po
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ def train_command(
         "ACCELERATE_USE_CPU": "true" if on_cpu else "false",
         "ACCELERATE_MIXED_PRECISION": precision,
         "CUDA_VISIBLE_DEVICES": "" if on_cpu else ",".join(str(place.index) for place in places),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # places are numbered as NVML numbers them; CUDA would put the fastest first
         "OMP_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
         "FTUI_ATTEMPT": str(attempt),
@@ -59,10 +61,31 @@ def train_command(
         # `--cpu` would start one process only, silently; with the variable above, `--multi_gpu` starts them all on the CPU, too.
         words = [
             "accelerate.commands.launch", "--multi_gpu", "--num_processes", str(len(places)), "--num_machines", "1",
-            "--mixed_precision", precision, "--dynamo_backend", "no", "--main_process_port", "0", "-m", *words,
+            "--mixed_precision", precision, "--dynamo_backend", "no", "--main_process_port", str(rendezvous_port(places)), "-m", *words,
         ]  # fmt: skip
     log = (Path(extra[0]) if extra else directory) / "log.txt"
     return Command([*PYTHON, *words], environment, log)
+
+
+_PORTS, _PORTS_PER_PLACE = {"cpu": 21000, "cuda": 25000}, 8
+"""First rendezvous port of each kind of place; below those that a system gives to whoever asks for any."""
+
+
+def rendezvous_port(places: Places) -> int:
+    """A port at which the processes of one run find each other, 0 where the launcher has to look for one.
+
+    It belongs to the run's first place, which nobody else has while the run has it, so that two runs that start at once never get the
+    same (K17). Of a place's few, one that a program of somebody else uses is passed over.
+    """
+    first = _PORTS[places[0].backend] + places[0].index * _PORTS_PER_PLACE
+    for port in range(first, first + _PORTS_PER_PLACE):
+        with socket.socket() as tried:
+            try:
+                tried.bind(("", port))
+            except OSError:
+                continue
+            return port
+    return 0
 
 
 def predict_command(directory: Path, files: CampaignFiles, out: Path) -> Command:

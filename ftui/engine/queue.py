@@ -38,7 +38,7 @@ def queue_follow_up(supervisor: Supervisor, run: Run, follow_up: FollowUp, wish:
     about = (planned.number, run.variant, run.seed, run.kind, run.priority)
     change = dict(follow_up.change)
     queue(supervisor, Run(planned.id, *about, change, follow_up.because, follows=run.id, request=wish))
-    supervisor.measure()
+    supervisor.estimate.measure(supervisor.state)
     return planned.id
 
 

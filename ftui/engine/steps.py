@@ -12,7 +12,7 @@ follow-up of another run is trained like any other; it takes no part in the comp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ftui.engine.deadlines import Deadlines, deadlines
@@ -324,6 +324,13 @@ def _report_then(state: Campaign, live: frozenset[str], close: Close) -> list[St
 
 
 _CHANGES_REPORT = ("gates-ended", "run-ended", "left-out", "test-ended", "export-ended", "amended", "note")
+
+
+def waits_for_a_place(state: Campaign, plan: Plan, situation: Situation, more: int) -> bool:
+    """Whether something would start if `more` places were free."""
+    roomier = replace(situation, free_places=situation.free_places + more)
+    steps = next_steps(state, plan, roomier)
+    return any(isinstance(step, RunGates | StartRun | EvaluateOnTest | Export) for step in steps)
 
 
 def to_queue_again(state: Campaign, before: Clock | None) -> list[Run]:

@@ -18,14 +18,15 @@ from typing import Any
 from ftui.engine import copies
 from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.endings import collect_ended, run_ended
+from ftui.engine.estimate import Estimate
 from ftui.engine.jobs import Job, adopt_job, placement_record, start_job
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
+from ftui.engine.leases import Leases, PlaceTaken
 from ftui.engine.lock import SupervisorLock
 from ftui.engine.notify import notifier_for
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.queue import queue, queue_planned, settings_of
 from ftui.engine.steps import (
-    GRACE_SECONDS,
     Close,
     EvaluateOnTest,
     Export,
@@ -43,19 +44,19 @@ from ftui.engine.steps import (
     WriteReport,
     next_steps,
     to_queue_again,
+    waits_for_a_place,
 )
 from ftui.engine.wishes import answer_requests
 from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
-from ftui.plan.budget import Clock, Spread, rental_clock
+from ftui.plan.budget import Clock, rental_clock
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import dump_settings, read_settings, run_settings
 from ftui.plan.variants import CONTROL, planned_runs
-from ftui.record.estimates import closing_durations, follow_up_durations, run_durations
 from ftui.record.files import replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
-from ftui.record.rows import machine_writer, read_gates
+from ftui.record.rows import machine_writer
 from ftui.record.state import Campaign, Run, fold
 
 TICK_SECONDS = 0.5
@@ -83,8 +84,7 @@ class Supervisor:
         self.began_at = stamp()
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
-        self.durations: dict[str, Spread] = {}
-        self.closing: dict[str, Spread] = {}
+        self.leases = Leases(self.files)
         self.gate_process = ""
         """Verb of the process that tries gates now, or did last."""
         self.only_gates = only_gates
@@ -132,7 +132,8 @@ class Supervisor:
         self.samples = machine_writer(self.files.machine)
         self._sampled_at = 0.0
         self.copies = copies.Copies(self.files, self.plan.backup, self.state.copied, self._checkpoints)
-        self.measure()
+        self.estimate = Estimate(self.files, self.plan)
+        self.estimate.measure(self.state)
 
     def run(self) -> None:
         """Work until the campaign is closed, stopped or out of places to go."""
@@ -155,6 +156,7 @@ class Supervisor:
                     break
             elif self._act(next_steps(self.state, self.plan, self._situation())):
                 continue
+            self._say_what_is_waited_for()
             if select.select([awake], [], [], TICK_SECONDS)[0]:
                 os.read(awake, 4096)
         self.say("supervisor-ended", reason=self.ending)
@@ -176,32 +178,49 @@ class Supervisor:
     def _situation(self) -> Situation:
         return Situation(
             now=now(),
-            free_places=len(self.free_places()),
+            free_places=len(self._free_places()),
             live=frozenset(self.jobs) - {copies.KEY},  # no step waits for a copy
             data_checked=self.data_checked,
             gates_failed=self.gates_failed,
             gates_key=self.gates_key,
             only_gates=self.only_gates,
             lost=self.lost,
-            durations=self.durations,
-            closing=self.closing,
+            durations=self.estimate.durations,
+            remaining=self.estimate.remaining,
+            closing=self.estimate.closing,
+            grace_seconds=self.estimate.grace_seconds,
             places=len(self.places),
         )
 
-    def measure(self) -> None:
-        """What the pilot measured: durations of runs, and of what remains when they have ended."""
-        self.durations, self.closing = {}, {}
-        passed = [gates for gates in self.state.gates if gates.passed]
-        if passed and self.state.data is not None:
-            rows = read_gates(self.files.gates(passed[-1].id).rows)
-            self.durations = run_durations(self.plan, self.state.data, rows)
-            self.durations |= follow_up_durations(self.state, self.plan, rows)
-            self.closing = closing_durations(self.state.data, rows)
+    def _free_places(self) -> Places:
+        """The places that no job has, of this campaign or another."""
+        return tuple(place for place in self._own_places() if self.leases.is_free(place))
 
-    def free_places(self, count: int | None = None) -> Places:
-        """The first `count` places no job has, or all of them."""
+    def _own_places(self) -> Places:
+        """The places that no job of this campaign has."""
         taken = {place for job in self.jobs.values() for place in job.places}
-        return tuple(place for place in self.places if place not in taken)[:count]
+        return tuple(place for place in self.places if place not in taken)
+
+    def take_places(self, count: int, work: str) -> Places:
+        """So many free places, leased; those that a job has just left come first. Raises `PlaceTaken`."""
+        own = tuple(sorted(self._free_places(), key=self.leases.has, reverse=True)[:count])
+        if len(own) < count:
+            raise PlaceTaken(f"{work} waits for {count} places, {len(own)} are free")
+        self.leases.take(own, work)
+        return own
+
+    def _say_what_is_waited_for(self) -> None:
+        elsewhere = [place for place in self._own_places() if not self.leases.is_free(place)]
+        cause = None
+        if (
+            elsewhere
+            and self.ending is None
+            and waits_for_a_place(self.state, self.plan, self._situation(), len(elsewhere))
+        ):
+            used = [f"{place.name} is used by {self.leases.used_by(place)}" for place in elsewhere]
+            cause = f"waiting for a place: {', '.join(used)}"
+        if cause != self.state.waiting_for:
+            self.say("waiting", cause=cause)
 
     # Taking over
 
@@ -243,7 +262,7 @@ class Supervisor:
     def stop_job(self, job: Job, reason: str) -> None:
         if job.stop_reason is None:
             job.terminate(reason)
-            self._deadlines[job.key] = time.monotonic() + GRACE_SECONDS
+            self._deadlines[job.key] = time.monotonic() + self.estimate.grace_seconds
 
     def kill_job(self, key: str, reason: str) -> None:
         """End a job and everything it started, now. A run is not taken up again by itself."""
@@ -265,42 +284,49 @@ class Supervisor:
 
     def _act(self, steps: list[Step]) -> bool:
         """Take the steps; whether anything was done that a new look may follow from at once."""
-        for step in steps:
-            if isinstance(step, StopRun | StopJob):
-                self.stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
-                continue
-            if step.phase != self.state.phase:
-                self.say("phase", phase=step.phase)
-            match step:
-                case PrepareData():
-                    self.start("data", prepare_command(self.files), ())
-                case RunGates():
-                    self._start_gates()
-                case QueueRuns():
-                    queue_planned(self)
-                case StartRun():
-                    self._start_run(self.state.runs[step.run])
-                case LeaveOut():
-                    self.say("left-out", run=step.run, cause=step.cause)
-                case OpenTest():
-                    opening = len(self.state.test_openings) + 1
-                    self.say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
-                case EvaluateOnTest():
-                    folder = self.files.run(step.run).root
-                    own = self.free_places(self.plan.machine.processes)
-                    self.start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
-                case SkipTest():
-                    self.say("test-ended", run=step.run, metrics=None, cause=step.cause)
-                case WriteReport():
-                    self.start("report", report_command(self.files), ())
-                case Export():
-                    self._start_export(step.run)
-                case Close():
-                    self.ending = step.reason
+        try:
+            for step in steps:
+                self._take(step)
+        except PlaceTaken:
+            return False
         return any(not isinstance(step, StopRun | StopJob) for step in steps)
 
+    def _take(self, step: Step) -> None:
+        if isinstance(step, StopRun | StopJob):
+            self.stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
+            return
+        if step.phase != self.state.phase:
+            self.say("phase", phase=step.phase)
+        match step:
+            case PrepareData():
+                self.start("data", prepare_command(self.files), ())
+            case RunGates():
+                self._start_gates()
+            case QueueRuns():
+                queue_planned(self)
+            case StartRun():
+                self._start_run(self.state.runs[step.run])
+            case LeaveOut():
+                self.say("left-out", run=step.run, cause=step.cause)
+            case OpenTest():
+                opening = len(self.state.test_openings) + 1
+                self.say("test-opened", opening=opening, candidates=list(step.candidates), reason=step.reason)
+            case EvaluateOnTest():
+                folder = self.files.run(step.run).root
+                own = self.take_places(self.plan.machine.processes, f"test:{step.run}")
+                self.start(f"test:{step.run}", train_command("test", folder, read_settings(folder), own), own)
+            case SkipTest():
+                self.say("test-ended", run=step.run, metrics=None, cause=step.cause)
+            case WriteReport():
+                self.start("report", report_command(self.files), ())
+            case Export():
+                self._start_export(step.run)
+            case Close():
+                self.ending = step.reason
+
     def start(self, key: str, command: Command, own: Places) -> Job:
-        job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"))
+        kept = self.leases.descriptors(own)
+        job = start_job(key, command, own, outlives_supervisor=key.startswith("run:"), inherits=kept)
         self.jobs[key] = job
         return job
 
@@ -309,7 +335,7 @@ class Supervisor:
         if not folder.settings.exists():
             replace_text(folder.settings, dump_settings(settings_of(self, run)))
         attempt = len(run.attempts) + 1
-        own = self.free_places(self.plan.machine.processes)
+        own = self.take_places(self.plan.machine.processes, f"run:{run.id}")
         command = train_command("train", folder.root, read_settings(folder.root), own, attempt=attempt)
         resumed_from = newest_checkpoint(self.files, run.id)
         job = self.start(f"run:{run.id}", command, own)
@@ -329,19 +355,20 @@ class Supervisor:
         control = next(run for run in planned_runs(self.plan) if run.variant == CONTROL)
         settings = run_settings(self.plan, self.plan_hash, control, self.state.data, self.places[0].backend, pilot=True)
         replace_text(folder.run.settings, dump_settings(settings))
+        self.take_places(self.plan.machine.processes, "gates")
         self.say("gates-started", gates=identity, key=self.gates_key)
         self.start_gate_process("pilot", identity)
 
     def start_gate_process(self, verb: str, identity: str) -> None:
         """Try the gates of one process; all but the last are tried by as many as a run has."""
         folder, self.gate_process = self.files.gates(identity).root, verb
-        own = self.free_places(1 if verb == "reload" else self.plan.machine.processes)
+        own = self.take_places(1 if verb == "reload" else self.plan.machine.processes, "gates")
         self.start("gates", train_command(verb, folder, read_settings(folder), own), own)
 
     def _start_export(self, run: str) -> None:
         name = run if not any(e.name == run for e in self.state.exports) else f"{run}-{len(self.state.exports) + 1}"
+        own = self.take_places(1, f"export:{name}")
         self.say("export-started", export=name, run=run)
-        own = self.free_places(1)
         folder, target = self.files.run(run).root, self.files.exports / name
         command = train_command("export", folder, read_settings(folder), own, str(target))
         self.start(f"export:{name}", command, own)
@@ -386,5 +413,6 @@ class Supervisor:
             return
         self._sampled_at = time.monotonic()
         trees = {key.partition(":")[2]: job.pid for key, job in self.jobs.items() if key.startswith("run:")}
+        self.estimate.follow(self.state)
         self.samples.write(self.sampler.sample(trees).row())
         self.lock.beat()

@@ -117,6 +117,8 @@ def rental_lines(described: Mapping[str, Any], width: int) -> Iterator[str]:
 def fit_lines(described: Mapping[str, Any]) -> Iterator[str]:
     """What fits, what is needed for the end, and cuts."""
     yield from _fit_lines(described["fit"], len(described["runs"]))
+    if left := described.get("left"):
+        yield from left_lines(left)
     for phase, needed in (described["closing"] or {}).items():
         verdict = "" if needed["enough"] else ": too few, give it more"
         about = f"{needed['hours']:.2f} h, at most {needed['hours_high']:.2f}"
@@ -127,6 +129,26 @@ def fit_lines(described: Mapping[str, Any]) -> Iterator[str]:
         after = f"{cut['hours']:.3g} h needed, at most {cut['hours_high']:.3g}"
         yield f"    {cut['title']} ({after}; {'all fits' if cut['fits'] else 'more fits, but not all'})"
         yield f"      to the experiment: {cut['experiment']}"
+
+
+def left_lines(left: Mapping[str, Any]) -> Iterator[str]:
+    """What of a launched campaign still fits; `left` is what `ftui.engine.left` says."""
+    runs = len(left["surely"]) + len(left["probably"]) + len(left["left_out"])
+    if not runs:
+        yield "  from now on: no run waits or trains"
+        return
+    hours, low, high = left["needed"]
+    yield (
+        f"  from now on: {runs} run{'s' if runs != 1 else ''} in {left['hours']:.2f} h; those that fit take {hours:.2f} h "
+        f"({low:.2f} to {high:.2f}) by what runs have cost so far"
+    )
+    yield f"    surely end: {len(left['surely'])}"
+    if left["probably"]:
+        yield f"    end if all goes as expected: {', '.join(left['probably'])}"
+    for run in left["left_out"]:
+        yield f"    no time for {run}: {left['causes'][run]}"
+    for run, (seconds, least, most) in left["seconds"].items():
+        yield f"    {run} takes another {seconds / 3600:.2f} h ({least / 3600:.2f} to {most / 3600:.2f})"
 
 
 def _fit_lines(fit: Mapping[str, Any] | None, runs: int) -> Iterator[str]:

@@ -34,25 +34,34 @@ def plan_durations(plan: Plan, data: DataVersion, costs: Mapping[str, RunCosts])
 
 
 def _duration(plan: Plan, data: DataVersion, variant: str, costs: RunCosts) -> Spread:
+    return costs.start + remaining_duration(plan, data, variant, costs, 0)
+
+
+def remaining_duration(plan: Plan, data: DataVersion, variant: str, costs: RunCosts, done: int) -> Spread:
+    """What a run of the variant still takes after update `done`, a start not counted."""
     own = variant_plan(plan, variant)
     updates = 0 if variant == BASE else own_batches(own, data).updates
     return run_duration(
-        updates=updates,
-        validations=validations(updates, own.training),
-        checkpoints=_checkpoints(updates, own.training),
+        updates=max(0, updates - done),
+        validations=sum(at > done for at in _validated(updates, own.training)) if updates else 1,
+        checkpoints=sum(at > done for at in _written(updates, own.training)) if updates else 1,
         update=costs.update,
         validation=costs.validation,
         checkpoint=costs.checkpoint,
-        start=costs.start,
+        start=Spread(0, 0, 0),
     )
 
 
 def validations(updates: int, training: Training) -> int:
     """How often a run of so many updates is validated: at the plan's interval and at its end; a baseline once."""
-    return max(1, -(-updates // training.validate_every))
+    return len(_validated(updates, training))
 
 
-def _checkpoints(updates: int, training: Training) -> int:
-    """At most so many: at the plan's interval, at the end, and after each validation, for it may be the best so far."""
-    at = {*range(0, updates, training.checkpoint_every), *range(0, updates, training.validate_every), updates}
-    return max(1, len(at - {0}))
+def _validated(updates: int, training: Training) -> set[int]:
+    """Updates after which a run is validated."""
+    return {*range(training.validate_every, updates, training.validate_every), updates}
+
+
+def _written(updates: int, training: Training) -> set[int]:
+    """Updates after which a checkpoint may be written: at the plan's interval, and after each validation, for it may be the best."""
+    return {*range(training.checkpoint_every, updates, training.checkpoint_every), *_validated(updates, training)}

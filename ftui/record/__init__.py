@@ -11,6 +11,7 @@ by readers and cut by the next writer. Imports plan only; no torch, no textual, 
     series.py    updates and validation points of one run
     rows.py      gate rows, predictions, outcomes, machine samples
     estimates.py durations measured by the gates, as the budget needs them
+    spent.py     what runs have really cost, and the costs of all by that
     preflight.py the gates as plain values and as lines
     summary.py   what is going on, as plain values and as a few lines
     backup.py    what is safe elsewhere, and what is not yet

@@ -13,6 +13,7 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
                         follows (the run it takes up with other settings, or null); when first queued also request (id)
     run-started         run, attempt, pid, resumed_from (update or null), placement
     run-ended           run, attempt, status, cause, exit_code, updates
+    waiting             cause (which places other campaigns use, while something could start there; null when it is over)
     left-out            run, cause           (a queued run that will not start)
     test-opened         opening (1, 2 …), candidates (run ids), reason
     test-ended          run, metrics, cause (null when it worked)

@@ -140,6 +140,8 @@ class Campaign:
     """Whether nothing new starts until somebody says so."""
     answers: dict[str, Row] = field(default_factory=dict)
     """The answer to each request, by its id."""
+    waiting_for: str | None = None
+    """Which places, used by whom, something waits for; None when nothing does."""
     supervising: bool = False
     """The journal's last word; a supervisor that was killed left it standing."""
     copied: Row | None = None
@@ -210,8 +212,11 @@ def _apply(state: Campaign, row: Row, at: datetime) -> None:
         case "supervisor-started":
             # A supervisor that was killed left its phase open: the time until its last event counts, the gap does not.
             _leave_phase(state, state.worked_until or at)
-            state.supervising, state.phase_since = True, at
+            state.supervising, state.phase_since, state.waiting_for = True, at, None
+        case "waiting":
+            state.waiting_for = row["cause"]
         case "supervisor-ended":
+            state.waiting_for = None
             _leave_phase(state, at)
             state.supervising = False
         case "phase":

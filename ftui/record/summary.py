@@ -52,6 +52,7 @@ def summarise(files: CampaignFiles, alive: bool, moment: datetime | None = None)
         "runs": [_run(files, run) for run in state.in_order()],
         "faults": [{"where": row["where"], "cause": row["cause"], "at": row["at"]} for row in state.faults],
         "notes": notes_among(state.events),
+        "waiting_for": state.waiting_for if alive else None,
         "verdict": state.verdict,
         "verdict_sentence": state.verdict_sentence,
     }
@@ -110,6 +111,8 @@ def summary_text(summary: dict[str, Any], metric: str | None = None) -> str:
         lines.append(f"  {count} {wait} for an answer; `ftui run {summary['campaign']}` gives it")
     if summary["state"] == INTERRUPTED:
         lines.append(f"  nobody supervises it; `ftui run {summary['campaign']}` continues it")
+    if summary["waiting_for"]:
+        lines.append(f"  {summary['waiting_for']}")
     if summary["seconds_left"] is not None:
         left = summary["seconds_left"] / 3600
         lines.append(f"  rental: {left:.1f} h left" if left > 0 else f"  rental: over for {-left:.1f} h")

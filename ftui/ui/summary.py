@@ -176,6 +176,8 @@ def describe_event(row: dict[str, object]) -> str:
         return f"note by the {row['by']}: {row['text']}"
     if row["event"] == "request":
         return wish_line(row)
+    if row["event"] == "waiting":
+        return str(row["cause"] or "no longer waiting for a place")
     hidden = ("at", "event", "by", "plan", "plan_hash", "data", "placement", "metrics", "findings")
     parts = [f"{name} {value}" for name, value in row.items() if name not in hidden and value not in (None, "", [], {})]
     return f"{row['event']}: {', '.join(parts)}" if parts else str(row["event"])
