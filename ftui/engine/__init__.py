@@ -8,7 +8,14 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     lock.py        one supervisor per campaign; who it is
     steps.py       what happens next: a pure function of state, clock and free places
     supervisor.py  the loop: steps become jobs, endings become events
-    jobs.py        processes: start, adopt, end, why they ended
+    jobs.py        processes: start, adopt, end
+    trees.py       all processes of a job, and the end of what it leaves behind
+    endings.py     what is found when a job has ended
+    causes.py      why it ended: one cause, the first, in words
+    symptoms.py    what lines of a log mean
+    logs.py        a job's log, read as evidence and kept from filling the disk
+    retries.py     whether a lost run goes on, by its cause
+    silence.py     training processes that make no progress
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets
     amend.py       which changes of a launched plan are amendments, and which of those need a reason

@@ -110,7 +110,8 @@ def event_line(row: Row, state: Campaign) -> str | None:
             return f"{row['run']}: started on {row['placement'].get('device', 'an unknown place')}{again}"
         case "run-ended":
             cause = f": {row['cause']}" if row["cause"] else ""
-            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}"
+            follows = f"; {row['follows']}" if row.get("follows") else ""
+            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}{follows}"
         case "left-out":
             return f"{row['run']}: left out: {row['cause']}"
         case "test-opened":

@@ -14,13 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ftui.engine.retries import Word, may_go_on
 from ftui.plan.budget import Spread, training_ends_at
 from ftui.plan.schema import Plan
 from ftui.plan.variants import planned_runs
 from ftui.record.state import Campaign, Gates, Run
-
-MAX_LOST = 3
-"""Times a run may be lost (killed, crashed without a word) under one supervisor before it is left alone."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +121,8 @@ class Situation:
     """Nothing but the gates is wanted."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """How often each run was lost under this supervisor."""
+    no_room: frozenset[str] = frozenset()
+    """Runs for which the disk has no room."""
     durations: Mapping[str, Spread] = field(default_factory=dict)
     """Measured duration of one run of each variant; empty before the pilot."""
 
@@ -152,17 +152,18 @@ def gates_hold(gates: Gates, key: str | None) -> bool:
 def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | None:
     """Steps of baseline and training, None when no run is waiting or running any more."""
     waiting = [run for run in state.runs.values() if _may_start(run, situation)]
+    later = [run for run in state.runs.values() if _retried(run, situation) == "wait"]
     running = state.runs_of("running")
-    if not waiting and not running:
+    if not waiting and not running and not later:
         return None
     last_moment = training_ends_at(plan.rental, state.clock) if state.clock else None
     over = last_moment is not None and situation.now >= last_moment
     cause = "the rental's remaining hours are kept for evaluation and export"
     if over:
         stops: list[Step] = [StopRun(run.id, cause) for run in running if run.kind == "train"]
-        return stops + [LeaveOut(run.id, cause) for run in waiting]
+        return stops + [LeaveOut(run.id, cause) for run in waiting + later]
     baselines = [run for run in waiting if run.kind == "baseline"]
-    baseline_runs_on = any(run.kind == "baseline" for run in running)
+    baseline_runs_on = any(run.kind == "baseline" for run in running + later)
     candidates = baselines or ([] if baseline_runs_on else waiting)
     steps: list[Step] = []
     free = situation.free_places
@@ -182,7 +183,12 @@ def _train(state: Campaign, plan: Plan, situation: Situation) -> list[Step] | No
 def _may_start(run: Run, situation: Situation) -> bool:
     if f"run:{run.id}" in situation.live:
         return False
-    return run.status == "queued" or (run.status == "lost" and 0 < situation.lost.get(run.id, 0) < MAX_LOST)
+    return run.status == "queued" or _retried(run, situation) == "now"
+
+
+def _retried(run: Run, situation: Situation) -> Word:
+    lost = situation.lost.get(run.id, 0) if run.status == "lost" else 0
+    return may_go_on(run, lost, situation.now, room=run.id not in situation.no_room)
 
 
 def _phase_of(run: Run) -> str:

@@ -16,10 +16,14 @@ from types import FrameType
 from typing import Any, Literal
 
 from ftui.engine.amend import ReasonMissing, check_amendment
-from ftui.engine.jobs import Job, adopt_job, last_words, placement_record, start_job, why_ended
+from ftui.engine.endings import run_ended, why_ended
+from ftui.engine.jobs import Job, placement_record, recorded_job, start_job
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.lock import SupervisorLock
+from ftui.engine.logs import cut_log, last_words
 from ftui.engine.placement import Places, places, recorded_places
+from ftui.engine.retries import what_follows, without_room
+from ftui.engine.silence import SilenceWatch
 from ftui.engine.steps import (
     Close,
     EvaluateOnTest,
@@ -36,18 +40,22 @@ from ftui.engine.steps import (
     WriteReport,
     next_steps,
 )
+from ftui.engine.symptoms import Kind
+from ftui.engine.trees import end_leftovers
 from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
 from ftui.plan.budget import rental_clock
+from ftui.plan.durations import RunCosts
 from ftui.plan.load import load_plan, plan_hash
 from ftui.plan.settings import RunSettings, dump_settings, read_settings, run_settings
 from ftui.plan.variants import CONTROL, PlannedRun, planned_runs
-from ftui.record.estimates import run_durations
+from ftui.record.estimates import run_costs, run_durations
 from ftui.record.files import read_json, replace_text
 from ftui.record.journal import Journal, journal_reader, now, stamp
 from ftui.record.layout import CampaignFiles
 from ftui.record.requests import Request, pending_requests
 from ftui.record.rows import machine_writer, next_gate_process, read_gates, read_outcome, write_outcome
+from ftui.record.secrets import redact
 from ftui.record.state import CONTINUABLE, Campaign, Run, fold
 
 TICK_SECONDS = 0.5
@@ -73,6 +81,9 @@ class Supervisor:
         self.lost: dict[str, int] = {}
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
+        self._costs: dict[str, RunCosts] = {}
+        """What the pilot measured of each variant's runs."""
+        self.silence = SilenceWatch(time.monotonic)
         self._gate_process = ""
         """Verb of the process that tries gates now, or did last."""
         self.only_gates = only_gates
@@ -133,6 +144,7 @@ class Supervisor:
             self._catch_up()
             self._answer_requests()
             self._collect_ended()
+            self._stop_silent_runs()
             self._enforce_deadlines()
             self._sample()
             if self.ending is not None:
@@ -164,6 +176,7 @@ class Supervisor:
             gates_key=self.gates_key,
             only_gates=self.only_gates,
             lost=self.lost,
+            no_room=without_room(self.state, self.files),
             durations=self._durations,
         )
 
@@ -171,7 +184,9 @@ class Supervisor:
         passed = [gates for gates in self.state.gates if gates.passed]
         if not passed or self.state.data is None:
             return {}
-        return dict(run_durations(self.plan, self.state.data, read_gates(self.files.gates(passed[-1].id).rows)))
+        rows = read_gates(self.files.gates(passed[-1].id).rows)
+        self._costs = run_costs(self.plan, self.state.data, rows)
+        return dict(run_durations(self.plan, self.state.data, rows))
 
     def _free_places(self, count: int | None = None) -> Places:
         """The first `count` places no job has, or all of them."""
@@ -185,13 +200,11 @@ class Supervisor:
             attempt = run.attempts[-1]
             key = f"run:{run.id}"
             own = recorded_places(self.places, attempt.placement)
-            pid, created = attempt.pid or 0, float(attempt.placement.get("created_at", 0.0))
-            job = adopt_job(key, own, self.files.run(run.id).log, pid, created)
-            if job is not None:
-                self.jobs[key] = job
+            job = recorded_job(key, own, self.files.run(run.id).log, attempt.pid, attempt.placement)
+            if job.poll():
+                self._run_ended(run, job)
             else:
-                ghost = Job(key, own, self.files.run(run.id).log, None, pid, created)
-                self._run_ended(run, ghost)
+                self.jobs[key] = job
         for gates in self.state.gates:
             if gates.ended_at is None:
                 self._say("gates-ended", gates=gates.id, passed=False, cause="the supervisor was ended in their middle")
@@ -244,10 +257,17 @@ class Supervisor:
         for job in self.jobs.values():
             self._stop_job(job, reason)
 
-    def _stop_job(self, job: Job, reason: str) -> None:
+    def _stop_job(self, job: Job, reason: str, kind: Kind = "asked", name: str = "stop") -> None:
         if job.stop_reason is None:
-            job.terminate(reason)
+            job.terminate(reason, kind, name)
             self._deadlines[job.key] = time.monotonic() + GRACE_SECONDS
+
+    def _stop_silent_runs(self) -> None:
+        """Ask runs to end that have written nothing for far longer than anything they do takes (K19)."""
+        running = {run.id: run for run in self.state.runs_of("running") if f"run:{run.id}" in self.jobs}
+        looked_at = {name: (self.files.run(name), self._costs.get(run.variant)) for name, run in running.items()}
+        for run, sentence in self.silence.look(looked_at).items():
+            self._stop_job(self.jobs[f"run:{run}"], sentence, "machine", "no progress")
 
     def _enforce_deadlines(self) -> None:
         for key, deadline in list(self._deadlines.items()):
@@ -262,7 +282,7 @@ class Supervisor:
         """Take the steps; whether anything was done that a new look may follow from at once."""
         for step in steps:
             if isinstance(step, StopRun):
-                self._stop_job(self.jobs[f"run:{step.run}"], step.cause)
+                self._stop_job(self.jobs[f"run:{step.run}"], step.cause, name="deadline")
                 continue
             if step.phase != self.state.phase:
                 self._say("phase", phase=step.phase)
@@ -377,6 +397,8 @@ class Supervisor:
                 continue
             del self.jobs[key]
             kind, _, name = key.partition(":")
+            if kind != "run" and (left := end_leftovers(job.mark, job.pid, job.created_at)):
+                self._say("fault", where=key, cause=f"it had ended, but not {', '.join(left)}: killed")
             if job.stop_reason is not None and kind != "run":
                 self._interrupted(kind, name, job)
             else:
@@ -395,26 +417,30 @@ class Supervisor:
         files = self.files.run(run.id)
         attempt = run.attempts[-1].number
         outcome = read_outcome(files.outcome)
-        if outcome is None or outcome.attempt != attempt:
-            reached = newest_checkpoint(self.files, run.id) or 0
-            why = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
-            outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=why)
-        elif outcome.status == "completed" and newest_checkpoint(self.files, run.id) != outcome.updates:
-            why = f"it said completed, but has no checkpoint after its last update, {outcome.updates}"
-            outcome = write_outcome(files.outcome, "failed", updates=outcome.updates, attempt=attempt, cause=why)
-        cause = outcome.cause
-        if outcome.status == "stopped" and job.stop_reason:
-            cause = f"{job.stop_reason}; {cause}"
-        if outcome.status == "lost":
-            self.lost[run.id] = self.lost.get(run.id, 0) + 1
+        if outcome is not None and outcome.attempt != attempt:
+            outcome = None
+        reached, unfinished = newest_checkpoint(self.files, run.id), None
+        if outcome is not None and outcome.status == "completed" and reached != outcome.updates:
+            unfinished = f"it said completed, but has no checkpoint after its last update, {outcome.updates}"
+        ended = run_ended(job, outcome, unfinished)
+        lost = ended.status == "lost"
+        updates = (reached or 0) if outcome is None or lost else outcome.updates
+        cause = ended.cause.sentence if ended.cause is not None else outcome.cause if outcome is not None else None
+        if outcome is None or outcome.status != ended.status:
+            write_outcome(files.outcome, ended.status, updates=updates, attempt=attempt, cause=cause)
+        again = lost and ended.fields["kind"] == "machine"
+        self.lost[run.id] = self.lost.get(run.id, 0) + again
         self._say(
             "run-ended",
             run=run.id,
             attempt=attempt,
-            status=outcome.status,
+            status=ended.status,
             cause=cause,
             exit_code=job.exit_code,
-            updates=outcome.updates,
+            updates=updates,
+            **ended.fields,
+            lost=self.lost[run.id],
+            follows=what_follows(run, self.lost[run.id], ended.fields["fault"], updates) if again else None,
         )
 
     def _data_ended(self, name: str, job: Job) -> None:
@@ -445,7 +471,7 @@ class Supervisor:
             self._start_gate_process(verb, gates.id)
             return
         passed = job.exit_code == 0 and not failed and verb is None
-        cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
+        cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job).sentence
         self.gates_failed = not passed
         self._say("gates-ended", gates=gates.id, passed=passed, cause=cause)
         self._durations = self._measure_durations()
@@ -455,12 +481,12 @@ class Supervisor:
         if job.exit_code == 0 and files.test_metrics.is_file():
             self._say("test-ended", run=run.id, metrics=read_json(files.test_metrics), cause=None)
         else:
-            self._say("test-ended", run=run.id, metrics=None, cause=why_ended(job))
+            self._say("test-ended", run=run.id, metrics=None, cause=why_ended(job).sentence)
 
     def _export_ended(self, name: str, job: Job) -> None:
         target = self.files.exports / name
         if job.exit_code != 0:
-            self._say("export-ended", export=name, verified=False, cause=why_ended(job))
+            self._say("export-ended", export=name, verified=False, cause=why_ended(job).sentence)
         elif not (target / "verification.json").is_file():
             own = self._free_places(1)
             command = train_command("verify", target, read_settings(target), own)
@@ -482,7 +508,7 @@ class Supervisor:
 
     def _fail(self, where: str, cause: str) -> None:
         """Nothing can follow: say why and end. `ftui run` tries again."""
-        self._say("fault", where=where, cause=cause)
+        self._say("fault", where=where, cause=redact(cause))
         self._stop_everything(cause)
 
     # Machine
@@ -494,6 +520,9 @@ class Supervisor:
         trees = {key.partition(":")[2]: job.pid for key, job in self.jobs.items() if key.startswith("run:")}
         self.samples.write(self.sampler.sample(trees).row())
         self.lock.beat()
+        for job in self.jobs.values():
+            if (begins := cut_log(job.log)) is not None:
+                job.log_from = begins
 
 
 def _tail(log: Path) -> str:

@@ -26,7 +26,8 @@ class Request:
 
 
 def put_request(folder: Path, kind: Kind, *, run: str | None = None, by: str) -> Request:
-    """Leave a wish in `folder`; names sort by time."""
+    """Leave a wish in `folder`, which is for its user alone; names sort by time."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     request = Request(f"{now():%Y%m%dT%H%M%S%f}-{secrets.token_hex(3)}", kind, run, by, stamp())
     replace_json(folder / f"{request.id}.json", {"schema": REQUEST_SCHEMA, **request.__dict__})
     return request
