@@ -59,9 +59,14 @@ class SilenceWatch:
     """Watches the running runs of one supervisor. Never sleeps, never signals: it says who has been silent for too long."""
 
     def __init__(
-        self, clock: Callable[[], float], *, floor: float = FLOOR_SECONDS, look_every: float = LOOK_SECONDS
+        self,
+        clock: Callable[[], float],
+        *,
+        floor: float = FLOOR_SECONDS,
+        multiple: float = MULTIPLE,
+        look_every: float = LOOK_SECONDS,
     ) -> None:
-        self._clock, self._floor, self._every = clock, floor, look_every
+        self._clock, self._floor, self._multiple, self._every = clock, floor, multiple, look_every
         self._looked_at = clock()
         self._watched: dict[str, _Watched] = {}
 
@@ -97,9 +102,9 @@ class SilenceWatch:
         if expected is None:
             return UNMEASURED_SECONDS, f"more than {UNMEASURED_SECONDS:.0f} s; nothing was measured"
         measured = f"the {expected.seconds:.1f} s measured for {expected.what}"
-        if MULTIPLE * expected.seconds < self._floor:
-            return self._floor, f"more than {self._floor:.0f} s, and {MULTIPLE} × {measured}"
-        return MULTIPLE * expected.seconds, f"more than {MULTIPLE} × {measured}"
+        if self._multiple * expected.seconds < self._floor:
+            return self._floor, f"more than {self._floor:.0f} s, and {self._multiple:g} × {measured}"
+        return self._multiple * expected.seconds, f"more than {self._multiple:g} × {measured}"
 
 
 def written(files: RunFiles) -> frozenset[tuple[str, int, int]]:
