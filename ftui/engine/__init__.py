@@ -15,6 +15,7 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     symptoms.py    what lines of a log mean
     logs.py        a job's log, read as evidence and kept from filling the disk
     retries.py     whether a lost run goes on, by its cause
+    room.py        a full disk: who waits for room, and how
     silence.py     training processes that make no progress
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets

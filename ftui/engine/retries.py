@@ -7,26 +7,18 @@ a result, and never comes here.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import datetime
 from typing import Literal
 
+from ftui.engine.room import ROOM_PATIENCE
 from ftui.engine.symptoms import DISK_FULL
-from ftui.record.layout import CampaignFiles, RunFiles
-from ftui.record.state import Campaign, Run
+from ftui.record.state import Run
 
 MAX_LOST = 10
 """Times a run may be lost under one supervisor before it is left alone."""
 MAX_IN_PLACE = 3
 """The same in a row, without a new checkpoint in between."""
-ROOM_PATIENCE = timedelta(hours=6)
-"""How long a run waits for room on the disk."""
-
-_LEAST_BYTES = 256 << 20
-"""Room without which nothing is started again: a log, a series and a small checkpoint."""
-
 Word = Literal["now", "wait", "no"]
 
 
@@ -67,20 +59,3 @@ def what_follows(run: Run, lost: int, fault: str | None, reached: int) -> str:
     if fault == DISK_FULL:
         return f"waits up to {ROOM_PATIENCE.total_seconds() / 3600:.0f} h for room on the disk"
     return f"goes on from its last checkpoint (lost {lost} times of {MAX_LOST})"
-
-
-def without_room(state: Campaign, files: CampaignFiles) -> frozenset[str]:
-    """Runs that ended on a full disk, and for which it has no room yet."""
-    full = [run for run in state.runs_of("lost") if run.attempts[-1].fault == DISK_FULL]
-    return frozenset(run.id for run in full if not has_room(files.run(run.id)))
-
-
-def has_room(files: RunFiles) -> bool:
-    """Whether the disk can take what a run writes: twice its newest checkpoint, and some more."""
-    newest = max(files.checkpoints.glob("step-*"), default=None) if files.checkpoints.is_dir() else None
-    size = 0 if newest is None else sum(path.stat().st_size for path in newest.iterdir())
-    return shutil.disk_usage(_existing(files.root)).free >= 2 * size + _LEAST_BYTES
-
-
-def _existing(folder: Path) -> Path:
-    return folder if folder.exists() else _existing(folder.parent)

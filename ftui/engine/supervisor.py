@@ -22,7 +22,8 @@ from ftui.engine.launch import Command, newest_checkpoint, prepare_command, repo
 from ftui.engine.lock import SupervisorLock
 from ftui.engine.logs import cut_log, last_words
 from ftui.engine.placement import Places, places, recorded_places
-from ftui.engine.retries import what_follows, without_room
+from ftui.engine.retries import what_follows
+from ftui.engine.room import is_full, when_there_is_room, without_room
 from ftui.engine.silence import SilenceWatch
 from ftui.engine.steps import (
     Close,
@@ -163,7 +164,11 @@ class Supervisor:
         fold(self.reader.read(), self.state)
 
     def _say(self, event: str, **fields: Any) -> None:
-        self.journal.append(event, **fields)
+        _, waited = when_there_is_room(lambda: self.journal.append(event, **fields))
+        if waited:
+            self.journal.append(
+                "fault", where="disk", cause=f"it was full: nothing was written down for {waited:.0f} s"
+            )
         self._catch_up()
 
     def _situation(self) -> Situation:
@@ -326,7 +331,8 @@ class Supervisor:
     def _start_run(self, run: Run) -> None:
         folder = self.files.run(run.id)
         if not folder.settings.exists():
-            replace_text(folder.settings, dump_settings(self._settings_of(run)))
+            settings = dump_settings(self._settings_of(run))
+            when_there_is_room(lambda: replace_text(folder.settings, settings))
         attempt = len(run.attempts) + 1
         own = self._free_places(self.plan.machine.processes)
         command = train_command("train", folder.root, read_settings(folder.root), own, attempt=attempt)
@@ -427,7 +433,10 @@ class Supervisor:
         updates = (reached or 0) if outcome is None or lost else outcome.updates
         cause = ended.cause.sentence if ended.cause is not None else outcome.cause if outcome is not None else None
         if outcome is None or outcome.status != ended.status:
-            write_outcome(files.outcome, ended.status, updates=updates, attempt=attempt, cause=cause)
+            found = ended.status
+            when_there_is_room(
+                lambda: write_outcome(files.outcome, found, updates=updates, attempt=attempt, cause=cause)
+            )
         again = lost and ended.fields["kind"] == "machine"
         self.lost[run.id] = self.lost.get(run.id, 0) + again
         self._say(
@@ -518,8 +527,12 @@ class Supervisor:
             return
         self._sampled_at = time.monotonic()
         trees = {key.partition(":")[2]: job.pid for key, job in self.jobs.items() if key.startswith("run:")}
-        self.samples.write(self.sampler.sample(trees).row())
-        self.lock.beat()
+        try:
+            self.samples.write(self.sampler.sample(trees).row())
+            self.lock.beat()
+        except OSError as error:
+            if not is_full(error):
+                raise  # a sample more or less is no reason to stop; what must be written down waits by itself
         for job in self.jobs.values():
             if (begins := cut_log(job.log)) is not None:
                 job.log_from = begins

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from ftui.engine.retries import (
-    MAX_IN_PLACE,
-    MAX_LOST,
-    ROOM_PATIENCE,
-    has_room,
-    lost_in_place,
-    may_go_on,
-    what_follows,
-    without_room,
-)
-from ftui.record.layout import CampaignFiles
-from ftui.record.state import Attempt, Campaign, Run
+from ftui.engine.retries import MAX_IN_PLACE, MAX_LOST, lost_in_place, may_go_on, what_follows
+from ftui.engine.room import ROOM_PATIENCE
+from ftui.record.state import Attempt, Run
 
 MOMENT = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
@@ -85,20 +74,6 @@ def test_what_follows_is_said_with_its_count() -> None:
     )
     assert said(run((0, 20)), MAX_LOST, 40).startswith("lost 10 times: it is left")
     assert said(run((0, 20)), 1, 20, "disk full") == "waits up to 6 h for room on the disk"
-
-
-def test_room_is_what_two_more_checkpoints_take(tmp_path: Path) -> None:
-    files = CampaignFiles(tmp_path).run("r002-control-s7")
-    assert has_room(files), "nothing was written yet"
-    newest = files.checkpoints / "step-00000020"
-    newest.mkdir(parents=True)
-    with (newest / "model.safetensors").open("wb") as file:
-        file.truncate(shutil.disk_usage(tmp_path).free // 2)  # sparse: its size counts, not what it takes
-    assert not has_room(files)
-    state = Campaign(runs={"r002-control-s7": run((0, 20), fault="disk full")})
-    assert without_room(state, CampaignFiles(tmp_path)) == {"r002-control-s7"}
-    state.runs["r002-control-s7"].attempts[-1].fault = "killed"
-    assert without_room(state, CampaignFiles(tmp_path)) == frozenset()
 
 
 def test_older_records_without_causes_are_retried_as_before() -> None:
