@@ -109,6 +109,17 @@ def test_an_exception_is_told_with_the_frame_and_the_line_of_its_own_attempt(tmp
     assert why_ended(silent).sentence == "ended with code 3 and without a word; see log.txt"
 
 
+def test_of_one_process_the_last_exception_counts_and_what_was_handled_before_does_not(tmp_path: Path) -> None:
+    code = "import traceback\ntry: 1 / 0\nexcept Exception: traceback.print_exc()\nraise ValueError('the end')"
+    assert why_ended(ended_job(tmp_path, code)).sentence == "ValueError: the end (<string>:4)"
+
+
+def test_of_a_chain_of_exceptions_the_one_that_left_counts(tmp_path: Path) -> None:
+    """Of several processes the first counts, so the first of a chain must not be taken for one of its own."""
+    code = "try: {}['x']\nexcept KeyError as error: raise ValueError('no column x') from error"
+    assert why_ended(ended_job(tmp_path, code, processes=2)).sentence == "ValueError: no column x (<string>:2)"
+
+
 def test_memory_that_may_not_be_had_is_the_plans_fault(tmp_path: Path) -> None:
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({1 << 30}, {1 << 30})); bytearray(4 << 30)"
     cause = why_ended(ended_job(tmp_path, limit))
