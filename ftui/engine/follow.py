@@ -111,7 +111,8 @@ def event_line(row: Row, state: Campaign) -> str | None:
         case "run-ended":
             cause = f": {row['cause']}" if row["cause"] else ""
             follows = f"; {row['follows']}" if row.get("follows") else ""
-            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}{follows}"
+            place = f" ({row['run']}/{row['place']})" if row.get("place") else ""
+            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}{place}{follows}"
         case "left-out":
             return f"{row['run']}: left out: {row['cause']}"
         case "test-opened":

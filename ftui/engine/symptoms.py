@@ -56,6 +56,7 @@ _PATTERNS: tuple[tuple[str, Symptom], ...] = (
     ),
     (r"outofmemoryerror|(cuda|hip) out of memory|CUBLAS_STATUS_ALLOC_FAILED|^out of memory", _MEMORY),
     (r"memoryerror|(can't|cannot|unable to) allocate (memory|.* for an array)|not enough memory", _MEMORY),
+    (r"^keyboardinterrupt", Symptom("interrupted", "asked", "somebody interrupted it")),
     (r"device-side assert", _ASSERTION),
     (r"watchdog caught collective operation timeout|wait timeout after", _TIMEOUT),
     (r"gloo.*timed out waiting|timed out after \d+ ?ms", _TIMEOUT),
@@ -122,7 +123,7 @@ class _Open:
 _PREFIX = re.compile(r"\[(?:rank|default)(\d+)\]:\s?")
 """What torch puts in front of the lines of a process of several."""
 _FRAME = re.compile(r'\s+File "(.+)", line (\d+), in ')
-_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*|:?\s*)$")
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*_*[A-Z]\w*(?:: .*|:?\s*)$")
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _OF_RANK = re.compile(r"\[Rank (\d+)\]|process (\d+) of \d+")
 _LAUNCHER = ("ChildFailedError", "SignalException")

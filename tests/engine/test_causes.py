@@ -126,6 +126,16 @@ def test_memory_that_may_not_be_had_is_the_plans_fault(tmp_path: Path) -> None:
     assert (cause.kind, cause.name, cause.sentence) == ("plan", "out of memory", "MemoryError (<string>:1)")
 
 
+def test_numpys_own_want_of_memory_is_recognised_though_its_name_is_private(tmp_path: Path) -> None:
+    cause = why_ended(ended_job(tmp_path, "import numpy; numpy.ones((1 << 20, 1 << 30))"))
+    assert (cause.kind, cause.name) == ("plan", "out of memory") and "Unable to allocate 8.00 PiB" in cause.sentence
+
+
+def test_an_interrupt_by_hand_was_asked_for(tmp_path: Path) -> None:
+    ended = run_ended(ended_job(tmp_path, "import os; os.kill(os.getpid(), 2)\nwhile True: pass"), None)
+    assert (ended.status, ended.fields["kind"], ended.fields["fault"]) == ("lost", "asked", "interrupted")
+
+
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte."""
