@@ -85,9 +85,13 @@ def run_ended(job: Job, outcome: Outcome | None, unfinished: str | None = None, 
         cause = why_ended(job, outcome.cause or "it failed", kernel_log)
         if cause.kind == "machine":
             status = "lost"
+            if job.stop_reason is not None:  # the stop counts: what failed on the way is not tried again by itself
+                cause = replace(cause, kind="asked", sentence=f"{job.stop_reason}; {cause.sentence}")
     elif status == "stopped":
-        asked = f"{job.stop_reason}; {outcome.cause}" if job.stop_reason else outcome.cause or "it stopped"
-        cause = Cause("asked", job.stop_name if job.stop_reason else "time limit", redact(asked))
+        own_rule = job.stop_reason is None and "max_hours" in str(outcome.cause)
+        who = job.stop_reason or ("" if own_rule else "by a SIGTERM that nobody in this campaign sent")
+        words = "; ".join(part for part in (who, outcome.cause) if part)
+        cause = Cause("asked", "time limit" if own_rule else job.stop_name, redact(words))
     else:
         cause = Cause("plan", status, redact(outcome.cause or status))
     if cause is not None and left:

@@ -234,6 +234,25 @@ def test_faults_of_the_plan_are_results_and_those_of_the_machine_are_losses(
     assert (ended.status, ended.fields["kind"]) == (status, kind)
 
 
+def test_a_stop_is_told_with_who_asked_for_it(tmp_path: Path) -> None:
+    def told(left: Outcome, reason: str | None = None) -> tuple[str | None, str, str]:
+        job = ended_job(tmp_path, "pass")
+        if reason is not None:
+            job.terminate(reason, name="deadline")
+        ended = run_ended(job, left)
+        assert ended.cause is not None and ended.cause.kind == "asked"
+        return ended.status, ended.cause.name, ended.cause.sentence
+
+    stopped = outcome("stopped", "asked to stop after update 7")
+    assert told(stopped, "the rental ends") == ("stopped", "deadline", "the rental ends; asked to stop after update 7")
+    by_nobody = "by a SIGTERM that nobody in this campaign sent; asked to stop after update 7"
+    assert told(stopped) == ("stopped", "stop", by_nobody)
+    limit = "training.stop.max_hours = 2 was reached at update 7"
+    assert told(outcome("stopped", limit)) == ("stopped", "time limit", limit)
+    full = "the checkpoint after update 7 could not be written: the disk is full (0 B free)"
+    assert told(outcome("failed", full), "the rental ends") == ("lost", "disk full", f"the rental ends; {full}")
+
+
 def test_an_exception_before_any_outcome_could_be_written_is_a_result_all_the_same(tmp_path: Path) -> None:
     ended = run_ended(ended_job(tmp_path, "import nothing_of_that_name"), None)
     assert (ended.status, ended.fields["kind"]) == ("failed", "plan")
