@@ -14,7 +14,15 @@ stood. It starts every job as a process of its own and imports no torch. Imports
     endings.py     what follows from a job that has ended
     queue.py       how runs come into the queue, and their settings
     wishes.py      what people want: requests and their answers
-    jobs.py        processes: start, adopt, end, why they ended
+    jobs.py        processes: start, adopt, end
+    trees.py       all processes of a job, and the end of what it leaves behind
+    causes.py      why it ended: one cause, the first, in words
+    symptoms.py    what lines of a log mean
+    logs.py        a job's log, read as evidence and kept from filling the disk
+    retries.py     whether a lost run goes on, by its cause
+    room.py        a full disk: who waits for room, and how
+    silence.py     training processes that make no progress
+    postmortem.py  what is found when a job has ended
     launch.py      the command and environment of each job
     placement.py   which device or core a run gets
     leases.py      one campaign at a time has a place, host-wide

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ftui.engine.client import REASON_MISSING
 from ftui.record.layout import CampaignFiles
+from ftui.record.secrets import redact
 
 
 def main(arguments: list[str]) -> int:
@@ -25,6 +26,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only-gates", action="store_true")
     parser.add_argument("--because")
     given = parser.parse_args(arguments)
+    # What the supervisor and everything it starts make is for its user alone: prompts, answers and weights are nobody else's.
+    os.umask(0o077)
     files = CampaignFiles(given.campaign.resolve())
     if given.detach:
         return _detach(files, given.only_gates, given.because)
@@ -41,7 +44,7 @@ def _detach(files: CampaignFiles, only_gates: bool, because: str | None) -> int:
             os._exit(0)
         os.close(reading)
         null = os.open(os.devnull, os.O_RDWR)
-        log = os.open(files.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(files.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
         os._exit(_serve(files, writing, only_gates, because))
@@ -83,17 +86,21 @@ def _serve(files: CampaignFiles, first_word: int | None, only_gates: bool, becau
     except Exception as error:
         ours = type(error).__module__.startswith("ftui.")
         if not ours:
-            traceback.print_exc()
-        sentence = str(error) if ours else f"{type(error).__name__}: {error}; see {files.supervisor_log}"
+            _print_fault()
+        sentence = redact(str(error) if ours else f"{type(error).__name__}: {error}; see {files.supervisor_log}")
         answer(f"no {sentence}")
         return 1
     answer(f"ok {os.getpid()}")
     try:
         supervisor.run()
     except Exception:
-        traceback.print_exc()
+        _print_fault()
         return 70
     return 0
+
+
+def _print_fault() -> None:
+    print(redact(traceback.format_exc()), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from ftui.engine.copy import BUSY, FAILED
-from ftui.engine.jobs import Job, last_words, start_job
+from ftui.engine.jobs import Job, start_job
 from ftui.engine.launch import copy_command
+from ftui.engine.logs import last_words
 from ftui.plan.schema import Backup
 from ftui.record.backup import read_backup
 from ftui.record.journal import now

@@ -6,12 +6,19 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ftui.engine.jobs import Job, last_words, why_ended
+from ftui.engine import postmortem
+from ftui.engine.jobs import Job
 from ftui.engine.launch import newest_checkpoint, train_command
+from ftui.engine.logs import last_words
+from ftui.engine.postmortem import why_ended
+from ftui.engine.retries import what_follows
+from ftui.engine.room import when_there_is_room
+from ftui.engine.trees import end_leftovers
 from ftui.plan.settings import read_settings
 from ftui.record.files import read_json
 from ftui.record.journal import now
 from ftui.record.rows import next_gate_process, read_gates, read_outcome, write_outcome
+from ftui.record.secrets import redact
 from ftui.record.state import Run
 
 if TYPE_CHECKING:
@@ -25,6 +32,8 @@ def collect_ended(supervisor: Supervisor) -> None:
             continue
         del supervisor.jobs[key]
         kind, _, name = key.partition(":")
+        if kind != "run" and (left := end_leftovers(job.mark, job.pid, job.created_at)):
+            supervisor.say("fault", where=key, cause=f"it had ended, but not {', '.join(left)}: killed")
         if job.stop_reason is not None and kind != "run":
             _interrupted(supervisor, kind, name, job)
             continue
@@ -57,37 +66,40 @@ def _interrupted(supervisor: Supervisor, kind: str, name: str, job: Job) -> None
 
 
 def run_ended(supervisor: Supervisor, run: Run, job: Job) -> None:
-    """What became of a run's attempt, by its outcome file; by the process's end where it left none."""
+    """What became of a run's attempt, by its outcome file and by what is found where it left none (`postmortem`)."""
     files = supervisor.files.run(run.id)
     attempt = run.attempts[-1].number
     outcome = read_outcome(files.outcome)
-    if outcome is None or outcome.attempt != attempt:
-        reached = newest_checkpoint(supervisor.files, run.id) or 0
-        if (killed := supervisor.killed.get(job.key)) is not None:
-            outcome = write_outcome(files.outcome, "stopped", updates=reached, attempt=attempt, cause=killed)
-        elif job.stop_reason and job.exit_code == -signal.SIGTERM:
-            why = "its process was still starting"
-            outcome = write_outcome(files.outcome, "stopped", updates=reached, attempt=attempt, cause=why)
-        else:
-            why = f"{job.stop_reason}, and did not end in time" if job.stop_reason else why_ended(job)
-            outcome = write_outcome(files.outcome, "lost", updates=reached, attempt=attempt, cause=why)
-    elif outcome.status == "completed" and newest_checkpoint(supervisor.files, run.id) != outcome.updates:
-        why = f"it said completed, but has no checkpoint after its last update, {outcome.updates}"
-        outcome = write_outcome(files.outcome, "failed", updates=outcome.updates, attempt=attempt, cause=why)
-    cause = outcome.cause
-    if outcome.status == "stopped" and job.stop_reason:
-        cause = f"{job.stop_reason}; {cause}"
+    if outcome is not None and outcome.attempt != attempt:
+        outcome = None
+    reached, unfinished = newest_checkpoint(supervisor.files, run.id), None
+    if outcome is not None and outcome.status == "completed" and reached != outcome.updates:
+        unfinished = f"it said completed, but has no checkpoint after its last update, {outcome.updates}"
+    ended = postmortem.run_ended(job, outcome, unfinished)
+    status, cause = ended.status, ended.cause.sentence if ended.cause is not None else None
+    if outcome is None and (killed := supervisor.killed.get(job.key)) is not None:
+        status, cause = "stopped", killed
+        ended.fields.update(kind="asked", fault="kill")
+    elif outcome is None and job.stop_kind == "asked" and job.stop_reason and job.exit_code == -signal.SIGTERM:
+        status, cause = "stopped", f"{job.stop_reason}; its process was still starting"
     supervisor.killed.pop(job.key, None)
-    if outcome.status == "lost" and job.stop_reason is None:  # what was to stop is not taken up again
-        supervisor.lost[run.id] = supervisor.lost.get(run.id, 0) + 1
+    lost = status == "lost"
+    updates = (reached or 0) if outcome is None or lost else outcome.updates
+    if outcome is None or outcome.status != status:
+        when_there_is_room(lambda: write_outcome(files.outcome, status, updates=updates, attempt=attempt, cause=cause))
+    again = lost and ended.fields["kind"] == "machine"
+    times = supervisor.lost[run.id] = supervisor.lost.get(run.id, 0) + again
     supervisor.say(
         "run-ended",
         run=run.id,
         attempt=attempt,
-        status=outcome.status,
+        status=status,
         cause=cause,
         exit_code=job.exit_code,
-        updates=outcome.updates,
+        updates=updates,
+        **ended.fields,
+        lost=times,
+        follows=what_follows(run, times, ended.fields["fault"], updates) if again else None,
     )
 
 
@@ -121,7 +133,7 @@ def _gates_ended(supervisor: Supervisor, job: Job) -> None:
         supervisor.start_gate_process(verb, gates.id)
         return
     passed = job.exit_code == 0 and not failed and verb is None
-    cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job)
+    cause = None if passed else "; ".join(f"{row.gate}: {row.cause}" for row in failed) or why_ended(job).sentence
     supervisor.gates_failed = not passed
     supervisor.say("gates-ended", gates=gates.id, passed=passed, cause=cause)
     supervisor.estimate.measure(supervisor.state)
@@ -132,13 +144,13 @@ def _test_ended(supervisor: Supervisor, run: Run, job: Job) -> None:
     if job.exit_code == 0 and files.test_metrics.is_file():
         supervisor.say("test-ended", run=run.id, metrics=read_json(files.test_metrics), cause=None)
     else:
-        supervisor.say("test-ended", run=run.id, metrics=None, cause=why_ended(job))
+        supervisor.say("test-ended", run=run.id, metrics=None, cause=why_ended(job).sentence)
 
 
 def _export_ended(supervisor: Supervisor, name: str, job: Job) -> None:
     target = supervisor.files.exports / name
     if job.exit_code != 0:
-        supervisor.say("export-ended", export=name, verified=False, cause=why_ended(job))
+        supervisor.say("export-ended", export=name, verified=False, cause=why_ended(job).sentence)
     elif not (target / "verification.json").is_file():
         own = supervisor.take_places(1, f"export:{name}")
         command = train_command("verify", target, read_settings(target), own)
@@ -162,7 +174,7 @@ def _report_ended(supervisor: Supervisor, job: Job) -> None:
 
 def _fail(supervisor: Supervisor, where: str, cause: str) -> None:
     """Nothing can follow: say why and end. `ftui run` tries again."""
-    supervisor.say("fault", where=where, cause=cause)
+    supervisor.say("fault", where=where, cause=redact(cause))
     supervisor.stop_everything(cause)
 
 

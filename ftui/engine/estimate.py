@@ -21,7 +21,8 @@ class Estimate:
 
     def __init__(self, files: CampaignFiles, plan: Plan) -> None:
         self._files, self._plan = files, plan
-        self._pilot: dict[str, RunCosts] = {}
+        self.pilot: dict[str, RunCosts] = {}
+        """What the pilot measured of each variant's runs."""
         self._rows: list[GateRow] = []
         self._series: dict[str, SpentReader] = {}
         self._ended: set[str] = set()
@@ -39,13 +40,13 @@ class Estimate:
         passed = [gates for gates in state.gates if gates.passed]
         if passed and state.data is not None:
             rows = self._rows = read_gates(self._files.gates(passed[-1].id).rows)
-            self._pilot = run_costs(self._plan, state.data, rows)
+            self.pilot = run_costs(self._plan, state.data, rows)
             self.closing = closing_durations(state.data, rows)
         self.follow(state, READ_BYTES if not whole else None)
 
     def follow(self, state: Campaign, limit_bytes: int | None = READ_BYTES) -> None:
         """Take up what runs have done since the last look. Reads only what is new, and of ended runs nothing any more."""
-        if not self._pilot or state.data is None:
+        if not self.pilot or state.data is None:
             return
         for run in state.runs.values():
             if run.attempts and run.id not in self._ended:
@@ -53,7 +54,7 @@ class Estimate:
         self._ended = {run.id for run in state.runs.values() if run.status not in ("queued", "running", "lost")}
         spent = {run: reader.spent for run, reader in self._series.items()}
         variants = {run.id: run.variant for run in state.runs.values()}
-        costs = current_costs(self._pilot, spent, variants)
+        costs = current_costs(self.pilot, spent, variants)
         follow_ups = follow_up_durations(state, self._plan, self._rows)
         self.durations = {**plan_durations(self._plan, state.data, costs), **follow_ups}
         self.remaining = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from ftui.engine.jobs import last_words
 from ftui.engine.launch import Command, prepare_command, train_command
 from ftui.engine.leases import Leases, LeasesRefused, PlaceTaken
+from ftui.engine.logs import last_words
 from ftui.engine.placement import places
 from ftui.plan.load import plan_hash
 from ftui.plan.schema import Plan
@@ -71,7 +71,13 @@ def _run(command: Command) -> None:
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("ab") as log:
         done = subprocess.run(
-            command.words, env=command.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+            command.words,
+            env=command.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+            umask=0o077,
         )
     if done.returncode != 0:
         raise FitError(last_words(command.log) or f"it ended with code {done.returncode}; see {command.log}")

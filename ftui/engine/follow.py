@@ -113,7 +113,9 @@ def event_line(row: Row, state: Campaign) -> str | None:
             return f"{row['run']}: started on {row['placement'].get('device', 'an unknown place')}{again}"
         case "run-ended":
             cause = f": {row['cause']}" if row["cause"] else ""
-            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}"
+            follows = f"; {row['follows']}" if row.get("follows") else ""
+            place = f" ({row['run']}/{row['place']})" if row.get("place") else ""
+            return f"{row['run']}: {row['status']} after {row['updates']} updates{cause}{place}{follows}"
         case "waiting":
             return None if row["cause"] is None else str(row["cause"])
         case "left-out":

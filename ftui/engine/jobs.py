@@ -1,4 +1,4 @@
-"""Processes of a campaign: start, adopt, end, and why they ended.
+"""Processes of a campaign: start, adopt, end.
 
 A training process outlives its supervisor and is adopted by the next one: nothing it computes is lost. Every other job dies with
 the supervisor, so that a new one can start it afresh without a second writer.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,10 @@ import psutil
 
 from ftui.engine.launch import Command
 from ftui.engine.placement import Places, places_record
+from ftui.engine.symptoms import Kind
+from ftui.engine.trees import MARK, created_at, kill_members, new_mark
+from ftui.machine.kernel import boot_id, memory_kills
+from ftui.record.journal import now
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -39,8 +43,22 @@ class Job:
     pid: int
     created_at: float
     """Start of the process in seconds after the system's; with the pid it names one process for good."""
+    mark: str = ""
+    """Carried by all its processes; "" for one that an older supervisor started."""
+    log_from: int = 0
+    """Byte of the log at which its lines begin."""
+    memory_kills: int = 0
+    """What the memory group had counted when it began (`machine.kernel.memory_kills`)."""
+    boot: str = ""
+    """Which start of the machine it was started under; "" where nobody wrote it down."""
     stop_reason: str | None = None
     """Why the supervisor asked it to stop."""
+    stop_kind: Kind = "asked"
+    stop_name: str = "stop"
+    terminated_at: datetime | None = None
+    """When it was first asked to end."""
+    killed_at: datetime | None = None
+    """When it was killed because it had not ended."""
 
     def poll(self) -> bool:
         """Whether it has ended."""
@@ -53,13 +71,14 @@ class Job:
         """Exit code, negative for a signal; None for an adopted process, whose parent is another."""
         return None if self.process is None else self.process.returncode
 
-    def terminate(self, reason: str) -> None:
-        """Ask it to end gracefully.
+    def terminate(self, reason: str, kind: Kind = "asked", name: str = "stop") -> None:
+        """Ask it to end gracefully; the first reason counts.
 
         Above several processes stands a launcher, which would pass the signal on but kill them after a grace of its own; so they
         are asked themselves, and it ends when they have.
         """
-        self.stop_reason = self.stop_reason or reason
+        if self.stop_reason is None:
+            self.stop_reason, self.stop_kind, self.stop_name, self.terminated_at = reason, kind, name, now()
         if (process := find_process(self.pid, self.created_at)) is None:
             return
         try:
@@ -73,18 +92,9 @@ class Job:
                 continue
 
     def kill(self) -> None:
-        """End it and everything it started."""
-        if (process := find_process(self.pid, self.created_at)) is None:
-            return
-        try:
-            family = [process, *process.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        for member in family:
-            try:
-                member.kill()
-            except psutil.NoSuchProcess:
-                continue
+        """End it and everything it started, sessions of their own included."""
+        self.killed_at = self.killed_at or now()
+        kill_members(self.mark, self.pid, self.created_at)
         if self.process is not None:
             self.process.wait()
 
@@ -95,17 +105,20 @@ def start_job(
     """Start a process in a session of its own with closed standard input and its output appended to its log (K28). The descriptors it
     `inherits` stay open in it: the leases of its places."""
     command.log.parent.mkdir(parents=True, exist_ok=True)
+    mark, kills = new_mark(), memory_kills()
     with command.log.open("ab") as log:
-        process = _spawn(command, log, None if outlives_supervisor else _die_with(os.getpid()), inherits)
-    return Job(key, places, command.log, process, process.pid, created_at(process.pid))
+        log_from = log.tell()
+        process = _spawn(command, mark, log, None if outlives_supervisor else _die_with(os.getpid()), inherits)
+    began = created_at(process.pid)
+    return Job(key, places, command.log, process, process.pid, began, mark, log_from, kills, boot_id())
 
 
 def _spawn(
-    command: Command, log: IO[bytes], before: Callable[[], None] | None, inherits: tuple[int, ...]
+    command: Command, mark: str, log: IO[bytes], before: Callable[[], None] | None, inherits: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command.words,
-        env=command.environment,
+        env=command.environment | {MARK: mark},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
@@ -126,11 +139,12 @@ def _die_with(parent: int) -> Callable[[], None]:
     return before
 
 
-def adopt_job(key: str, places: Places, log: Path, pid: int, created: float) -> Job | None:
-    """A job for a process that an earlier supervisor started, None when it has ended."""
-    if find_process(pid, created) is None:
-        return None
-    return Job(key, places, log, None, pid, created)
+def recorded_job(key: str, places: Places, log: Path, pid: int | None, record: Mapping[str, Any]) -> Job:
+    """The job that an earlier supervisor started, from what the journal kept of it; whether it lives, `Job.poll` tells."""
+    return Job(
+        key, places, log, None, pid or 0, float(record.get("created_at", 0.0)),
+        record.get("mark", ""), record.get("log_from", 0), record.get("memory_kills", 0), record.get("boot", ""),
+    )  # fmt: skip
 
 
 def find_process(pid: int, created: float) -> psutil.Process | None:
@@ -143,73 +157,7 @@ def find_process(pid: int, created: float) -> psutil.Process | None:
         return None
 
 
-def created_at(pid: int) -> float:
-    """Seconds from the system's start to the process's. Times of day are not used for this: they move when the clock is set, and by a
-    second every now and then while it is only corrected, after which no process would be the one it was. Raises OSError for no process.
-    """
-    # proc_pid_stat(5): starttime is the 22nd field, and the second, in brackets, may hold anything.
-    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
-
-
-def why_ended(job: Job) -> str:
-    """One sentence on how a process ended that left no word of its own."""
-    code = job.exit_code
-    said = last_words(job.log)
-    if (fallen := _fallen_worker(job)) is not None:
-        return fallen
-    if code is None:
-        return "its process ended while no supervisor was there to see why"
-    if code < 0:
-        return _killed_by(-code)
-    return said or f"ended with code {code}; see {job.log.name}"
-
-
-def _killed_by(number: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
-    hint = ", by hand or because memory ran out" if number == signal.SIGKILL else ""
-    return f"killed by {name}{hint}"
-
-
-_FALLEN = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+)")
-"""How the launcher of several processes says which of them a signal ended first; its own exit code does not."""
-
-
-def _fallen_worker(job: Job) -> str | None:
-    """Which of a job's processes was killed, None when none was or the launcher did not say (K19)."""
-    if len(job.places) < 2:
-        return None
-    found = [match for line in _tail_of(job.log) if (match := _FALLEN.search(line))]
-    if not found:
-        return None
-    return f"process {int(found[-1][2]) + 1} of {len(job.places)} was {_killed_by(int(found[-1][1]))}"
-
-
-def last_words(log: Path) -> str | None:
-    """The cause a job printed in its last attempt, None if it printed none."""
-    words = [line.removeprefix("ftui: ") for line in _tail_of(log) if line.startswith("ftui: ")]
-    return words[-1] if words else None
-
-
-_OPENING = re.compile(r"ftui\.train \S+ \S+ pid \d+$")
-"""The first line of every training process."""
-
-
-def _tail_of(log: Path) -> list[str]:
-    """The last lines of a log, no further back than the beginning of the last attempt."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 16384))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-    opened = [index for index, line in enumerate(lines) if _OPENING.match(line)]
-    return lines[opened[-1] :] if opened else lines
-
-
 def placement_record(job: Job) -> dict[str, Any]:
-    """What the journal keeps so that a later supervisor finds the process again."""
-    return {**places_record(job.places), "created_at": job.created_at}
+    """What the journal keeps so that a later supervisor finds the process again, and can say why it ended."""
+    kept = {name: getattr(job, name) for name in ("created_at", "mark", "log_from", "memory_kills", "boot")}
+    return {**places_record(job.places), **kept}

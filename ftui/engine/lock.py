@@ -30,7 +30,7 @@ class SupervisorLock:
     def take(self, patience_seconds: float = 2.0) -> None:
         """Take the lock. Raises `AlreadySupervised` when it stays taken; short looks by readers are waited for."""
         self._files.root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._files.supervisor_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self._files.supervisor_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         give_up = time.monotonic() + patience_seconds
         while True:
             try:

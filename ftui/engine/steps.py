@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ftui.engine.deadlines import Deadlines, deadlines
+from ftui.engine.retries import Word, may_go_on
 from ftui.plan.budget import Clock, Spread
 from ftui.plan.schema import Plan
 from ftui.plan.variants import planned_runs
@@ -23,9 +24,6 @@ from ftui.record.state import CONTINUABLE, Campaign, Gates, Run, in_queue_order
 
 GRACE_SECONDS = 60.0
 """How long a stopped job may take for its update and checkpoint before it is killed."""
-
-MAX_LOST = 3
-"""Times a run may be lost (killed, crashed without a word) under one supervisor before it is left alone."""
 
 KEPT = "the rental's remaining hours are kept for evaluation and export"
 """Why a run is stopped or left out for want of time."""
@@ -154,6 +152,8 @@ class Situation:
     """Nothing but the gates is wanted."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """How often each run was lost under this supervisor."""
+    no_room: frozenset[str] = frozenset()
+    """Runs for which the disk has no room."""
     durations: Mapping[str, Spread] = field(default_factory=dict)
     """Measured duration of one run of each variant, and of each follow-up by its id; empty before the pilot."""
     remaining: Mapping[str, Spread] = field(default_factory=dict)
@@ -238,17 +238,18 @@ def _train(state: Campaign, plan: Plan, situation: Situation, *, over: bool, pau
     """Steps of baseline and training, None when no run is waiting or running any more."""
     waiting = [run for run in state.runs.values() if _may_start(run, situation)]
     kept = [run for run in state.runs.values() if run.kept]
+    later = [run for run in state.runs.values() if run.held is None and _retried(run, situation) == "wait"]
     running = state.runs_of("running")
     if over:
-        left = waiting + [run for run in kept if run.status == "queued"]
+        left = waiting + later + [run for run in kept if run.status == "queued"]
         return [LeaveOut(run.id, KEPT) for run in left] or None
-    if not waiting and not running and not kept:
+    if not waiting and not running and not kept and not later:
         return None
     steps: list[Step] = [StopRun(run.id, run.held) for run in running if run.held is not None]
     if paused:
         return steps
     baselines = [run for run in waiting if run.kind == "baseline"]
-    baseline_is_missing = any(run.kind == "baseline" for run in running + kept)
+    baseline_is_missing = any(run.kind == "baseline" for run in running + kept + later)
     candidates = baselines or ([] if baseline_is_missing else waiting)
     free, started = situation.free_places, 0
     for run in in_queue_order(candidates):
@@ -270,7 +271,12 @@ def _train(state: Campaign, plan: Plan, situation: Situation, *, over: bool, pau
 def _may_start(run: Run, situation: Situation) -> bool:
     if f"run:{run.id}" in situation.live or run.held is not None:
         return False
-    return run.status == "queued" or (run.status == "lost" and 0 < situation.lost.get(run.id, 0) < MAX_LOST)
+    return run.status == "queued" or _retried(run, situation) == "now"
+
+
+def _retried(run: Run, situation: Situation) -> Word:
+    lost = situation.lost.get(run.id, 0) if run.status == "lost" else 0
+    return may_go_on(run, lost, situation.now, room=run.id not in situation.no_room)
 
 
 def _phase_of(run: Run) -> str:

@@ -19,13 +19,16 @@ from ftui.engine import copies
 from ftui.engine.amend import ReasonMissing, check_amendment
 from ftui.engine.endings import collect_ended, run_ended
 from ftui.engine.estimate import Estimate
-from ftui.engine.jobs import Job, adopt_job, placement_record, start_job
+from ftui.engine.jobs import Job, placement_record, recorded_job, start_job
 from ftui.engine.launch import Command, newest_checkpoint, prepare_command, report_command, train_command
 from ftui.engine.leases import Leases, PlaceTaken
 from ftui.engine.lock import SupervisorLock
+from ftui.engine.logs import cut_log
 from ftui.engine.notify import notifier_for
 from ftui.engine.placement import Places, places, recorded_places
 from ftui.engine.queue import queue, queue_planned, settings_of
+from ftui.engine.room import is_full, when_there_is_room, without_room
+from ftui.engine.silence import SilenceWatch
 from ftui.engine.steps import (
     Close,
     EvaluateOnTest,
@@ -46,6 +49,7 @@ from ftui.engine.steps import (
     to_queue_again,
     waits_for_a_place,
 )
+from ftui.engine.symptoms import Kind
 from ftui.engine.wishes import answer_requests
 from ftui.machine.sample import Sampler
 from ftui.machine.versions import gates_key, versions
@@ -85,6 +89,7 @@ class Supervisor:
         self.ending: str | None = None
         self._deadlines: dict[str, float] = {}
         self.leases = Leases(self.files)
+        self.silence = SilenceWatch(time.monotonic)
         self.gate_process = ""
         """Verb of the process that tries gates now, or did last."""
         self.only_gates = only_gates
@@ -148,6 +153,7 @@ class Supervisor:
             answer_requests(self)
             collect_ended(self)
             self._enforce_deadlines()
+            self._stop_silent_runs()
             self._sample()
             self._copy()
             self._notify()
@@ -171,7 +177,10 @@ class Supervisor:
         fold(self.reader.read(), self.state)
 
     def say(self, event: str, **fields: Any) -> None:
-        row = self.journal.append(event, **fields)
+        row, waited = when_there_is_room(lambda: self.journal.append(event, **fields))
+        if waited:
+            sentence = f"it was full: nothing was written down for {waited:.0f} s"
+            self.journal.append("fault", where="disk", cause=sentence)
         self._catch_up()
         self.notifier.hear(row, self.state)
 
@@ -185,6 +194,7 @@ class Supervisor:
             gates_key=self.gates_key,
             only_gates=self.only_gates,
             lost=self.lost,
+            no_room=without_room(self.state, self.files),
             durations=self.estimate.durations,
             remaining=self.estimate.remaining,
             closing=self.estimate.closing,
@@ -229,13 +239,11 @@ class Supervisor:
             attempt = run.attempts[-1]
             key = f"run:{run.id}"
             own = recorded_places(self.places, attempt.placement)
-            pid, created = attempt.pid or 0, float(attempt.placement.get("created_at", 0.0))
-            job = adopt_job(key, own, self.files.run(run.id).log, pid, created)
-            if job is not None:
-                self.jobs[key] = job
+            job = recorded_job(key, own, self.files.run(run.id).log, attempt.pid, attempt.placement)
+            if job.poll():
+                run_ended(self, run, job)
             else:
-                ghost = Job(key, own, self.files.run(run.id).log, None, pid, created)
-                run_ended(self, run, ghost)
+                self.jobs[key] = job
         for gates in self.state.gates:
             if gates.ended_at is None:
                 self.say("gates-ended", gates=gates.id, passed=False, cause="the supervisor was ended in their middle")
@@ -259,9 +267,9 @@ class Supervisor:
         for job in self.jobs.values():
             self.stop_job(job, reason)
 
-    def stop_job(self, job: Job, reason: str) -> None:
+    def stop_job(self, job: Job, reason: str, kind: Kind = "asked", name: str = "stop") -> None:
         if job.stop_reason is None:
-            job.terminate(reason)
+            job.terminate(reason, kind, name)
             self._deadlines[job.key] = time.monotonic() + self.estimate.grace_seconds
 
     def kill_job(self, key: str, reason: str) -> None:
@@ -272,6 +280,14 @@ class Supervisor:
         else:
             job.stop_reason = job.stop_reason or reason
         job.kill()
+
+    def _stop_silent_runs(self) -> None:
+        """Ask runs to end that have written nothing for far longer than anything they do takes (K19)."""
+        running = {run.id: run for run in self.state.runs_of("running") if f"run:{run.id}" in self.jobs}
+        costs = self.estimate.pilot
+        looked_at = {name: (self.files.run(name), costs.get(run.variant)) for name, run in running.items()}
+        for run, sentence in self.silence.look(looked_at).items():
+            self.stop_job(self.jobs[f"run:{run}"], sentence, "machine", "no progress")
 
     def _enforce_deadlines(self) -> None:
         for key, deadline in list(self._deadlines.items()):
@@ -293,7 +309,8 @@ class Supervisor:
 
     def _take(self, step: Step) -> None:
         if isinstance(step, StopRun | StopJob):
-            self.stop_job(self.jobs[step.key if isinstance(step, StopJob) else f"run:{step.run}"], step.cause)
+            key = step.key if isinstance(step, StopJob) else f"run:{step.run}"
+            self.stop_job(self.jobs[key], step.cause, name="deadline")
             return
         if step.phase != self.state.phase:
             self.say("phase", phase=step.phase)
@@ -333,7 +350,8 @@ class Supervisor:
     def _start_run(self, run: Run) -> None:
         folder = self.files.run(run.id)
         if not folder.settings.exists():
-            replace_text(folder.settings, dump_settings(settings_of(self, run)))
+            settings = dump_settings(settings_of(self, run))
+            when_there_is_room(lambda: replace_text(folder.settings, settings))
         attempt = len(run.attempts) + 1
         own = self.take_places(self.plan.machine.processes, f"run:{run.id}")
         command = train_command("train", folder.root, read_settings(folder.root), own, attempt=attempt)
@@ -414,5 +432,12 @@ class Supervisor:
         self._sampled_at = time.monotonic()
         trees = {key.partition(":")[2]: job.pid for key, job in self.jobs.items() if key.startswith("run:")}
         self.estimate.follow(self.state)
-        self.samples.write(self.sampler.sample(trees).row())
-        self.lock.beat()
+        try:
+            self.samples.write(self.sampler.sample(trees).row())
+            self.lock.beat()
+        except OSError as error:
+            if not is_full(error):
+                raise  # a sample more or less is no reason to stop; what must be written down waits by itself
+        for job in self.jobs.values():
+            if (begins := cut_log(job.log)) is not None:
+                job.log_from = begins

@@ -17,12 +17,12 @@ class MemoryLimit:
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> MemoryLimit | None:
     """The tightest limit on this process's groups (versions 2 and 1), None without one."""
-    found = [limit for folder in _groups(root, own) if (limit := _limit_of(folder)) is not None]
+    found = [limit for folder in memory_groups(root, own) if (limit := _limit_of(folder)) is not None]
     return min(found, key=lambda limit: limit.limit, default=None)
 
 
-def _groups(root: Path, own: Path) -> list[Path]:
-    """Folders of this process's memory group and all groups around it."""
+def memory_groups(root: Path, own: Path) -> list[Path]:
+    """Folders of a process's memory group and all groups around it; `own` is its `cgroup` file under `/proc`."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -19,4 +19,5 @@ by readers and cut by the next writer. Imports plan only; no torch, no textual, 
     requests.py  wishes of people, one small file each
     notebook.py  decisions and observations of people, dated
     text.py      text from models and logs made safe to show
+    secrets.py   values of the environment that no file may hold
 """

@@ -60,9 +60,9 @@ def sync_tree(root: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """Hold an exclusive lock on `path` (created if absent); yields its descriptor. Released by death, too."""
+    """Hold an exclusive lock on `path` (created if absent, for its user alone); yields its descriptor. Released by death, too."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor

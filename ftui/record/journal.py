@@ -12,7 +12,10 @@ Every row has `at` (UTC, ISO 8601, milliseconds), `event` and `by` (`supervisor`
     queued              run, number, variant, seed, kind ("baseline" | "train"), priority, change (from the control), because,
                         follows (the run it takes up with other settings, or null); when first queued also request (id)
     run-started         run, attempt, pid, resumed_from (update or null), placement
-    run-ended           run, attempt, status, cause, exit_code, updates
+    run-ended           run, attempt, status, cause, exit_code, updates; older records lack: kind ("plan" | "machine" | "asked", null
+                        when completed), fault (the cause in a word or three), place (file:line of the log), terminated_at and
+                        killed_at (null where nobody had to), left_behind (processes killed afterwards), lost (times under this
+                        supervisor, this one included), follows (what happens next with a lost run, in words)
     waiting             cause (which places other campaigns use, while something could start there; null when it is over)
     left-out            run, cause           (a queued run that will not start)
     test-opened         opening (1, 2 …), candidates (run ids), reason

@@ -70,7 +70,8 @@ def make_request(kind: Kind, *, run: str | None = None, by: str, **fields: Any) 
 
 
 def put_request(folder: Path, request: Request) -> None:
-    """Leave a wish in `folder`."""
+    """Leave a wish in `folder`, which is for its user alone."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_json(folder / f"{request.id}.json", {"schema": REQUEST_SCHEMA, **request.model_dump(exclude_defaults=True)})
 
 

@@ -36,6 +36,14 @@ class Attempt:
     ended_at: datetime | None = None
     status: str | None = None
     cause: str | None = None
+    kind: str | None = None
+    """Whose fault its end was: "plan", "machine" or "asked"; None when completed, and in older records."""
+    fault: str | None = None
+    """The cause in a word or three, the same for the same fault; None as `kind`."""
+    place: str | None = None
+    """File and line of the log that the cause was read from."""
+    reached: int | None = None
+    """Updates that a further attempt need not repeat: completed, or of the last checkpoint where it was lost."""
     exit_code: int | None = None
     placement: dict[str, Any] = field(default_factory=dict)
 
@@ -300,6 +308,8 @@ def _apply_to_run(run: Run, row: Row, at: datetime) -> None:
                 row["cause"],
                 row["exit_code"],
             )
+            attempt.kind, attempt.fault, attempt.place = row.get("kind"), row.get("fault"), row.get("place")
+            attempt.reached = row["updates"]
             run.status, run.cause, run.updates = row["status"], row["cause"], row["updates"]
         case "left-out":
             run.status, run.cause = "left out", row["cause"]

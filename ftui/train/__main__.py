@@ -28,6 +28,7 @@ from ftui.record.files import replace_json
 from ftui.record.layout import CampaignFiles, GateFiles, RunFiles
 from ftui.record.lines import with_words
 from ftui.record.rows import Status, write_outcome
+from ftui.record.secrets import redact
 from ftui.record.series import read_series
 
 DONE, NO, FAULT, STOPPED = 0, 1, 70, 75
@@ -84,8 +85,8 @@ def main(arguments: list[str]) -> int:
                 print(f"ftui: {verb!r} is no verb of ftui.train")
                 return 2
     except Exception as error:
-        traceback.print_exc()
-        print(f"ftui: {_sentence(error)}", flush=True)
+        _say(traceback.format_exc())
+        _say(f"ftui: {_sentence(error)}")
         return NO
     return DONE
 
@@ -145,7 +146,7 @@ def _leave_outcome(files: RunFiles, status: Status, *, cause: str | None, **fiel
 
 def _say(text: str) -> None:
     with suppress(OSError):
-        print(text, flush=True)
+        print(redact(text), flush=True)
 
 
 def _test(settings: RunSettings, campaign: CampaignFiles, files: RunFiles) -> None:
@@ -175,7 +176,7 @@ def _note_environment(directory: Path) -> None:
 
 def _sentence(error: Exception) -> str:
     """The exception as one line. Our own are sentences already; others say more with their name."""
-    text = " ".join(str(error).split())
+    text = redact(" ".join(str(error).split()))
     return text if type(error).__module__.startswith("ftui.") else f"{type(error).__name__}: {text}"
 
 

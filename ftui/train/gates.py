@@ -15,6 +15,7 @@ from accelerate.utils import gather_object
 from ftui.record.journal import stamp
 from ftui.record.layout import GateFiles
 from ftui.record.rows import GATE_NAMES, GateRow, gate_writer, gates_that_need
+from ftui.record.secrets import redact
 from ftui.train.memory import Meter
 from ftui.train.process import announced, is_lost_peer
 from ftui.train.shortage import find_shortage
@@ -79,7 +80,7 @@ class Gatekeeper:
 
     def _fail(self, name: str, error: Exception, inputs: dict[str, Any], facts: dict[str, Any], meter: Meter) -> None:
         shortage = find_shortage(error)
-        text = " ".join(str(error).split())
+        text = redact(" ".join(str(error).split()))
         cause = text if type(error).__module__.startswith("ftui.") else f"{type(error).__name__}: {text}"
         if shortage is not None:
             cause, facts["out_of_memory"] = shortage.sentence(), shortage.content()

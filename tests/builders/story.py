@@ -72,6 +72,12 @@ class Story:
             self.started(run).tell("run-ended", run=run, attempt=1, status=status, cause=None, exit_code=0, updates=12)
         return self
 
+    def lost(self, run: str, *, fault: str = "killed", reached: int = 0) -> Story:
+        self.started(run)
+        attempt = len(self.state.runs[run].attempts)
+        ended = {"status": "lost", "kind": "machine", "fault": fault, "place": None, "cause": "c", "exit_code": -9}
+        return self.tell("run-ended", run=run, attempt=attempt, updates=reached, **ended)
+
     def tested(self, *runs: str) -> Story:
         for run in runs:
             self.tell("test-ended", run=run, metrics=METRICS, cause=None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ftui.engine.jobs import adopt_job, start_job
+from ftui.engine.jobs import placement_record, recorded_job, start_job
 from ftui.engine.launch import Command
 from ftui.plan.budget import Spread
 from ftui.record.state import fold
@@ -73,8 +73,8 @@ def test_a_job_is_found_and_stopped_after_the_clock_was_set(tmp_path: Path, monk
     job = start_job("run:r", command, (), outlives_supervisor=False)
     booted = psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 1)
-    adopted = adopt_job("run:r", (), job.log, job.pid, job.created_at)
-    assert adopted is not None and not adopted.poll()
+    adopted = recorded_job("run:r", (), job.log, job.pid, placement_record(job))
+    assert not adopted.poll()
     job.kill()
     assert job.poll() and adopted.poll()
-    assert adopt_job("run:r", (), job.log, job.pid, job.created_at) is None
+    assert recorded_job("run:r", (), job.log, job.pid, placement_record(job)).poll()

@@ -104,10 +104,30 @@ def test_runs_start_in_queue_order_on_free_places_only() -> None:
     assert story.steps(free_places=3)[2] == StartRun(SLOWER[0], "experiment")
 
 
-def test_a_lost_run_is_resumed_and_left_alone_after_the_third_time() -> None:
-    story = Story().ready().ended(*BASES, *CONTROLS, SLOWER[0]).ended(SLOWER[1], status="lost")
-    assert story.steps(lost={SLOWER[1]: 1}) == [StartRun(SLOWER[1], "resume")]
+def test_a_lost_run_is_resumed_and_left_alone_when_it_gains_nothing_time_after_time() -> None:
+    story = Story().ready().ended(*BASES, *CONTROLS, SLOWER[0])
+    for times in (1, 2):
+        story.lost(SLOWER[1])
+        assert story.steps(lost={SLOWER[1]: times}) == [StartRun(SLOWER[1], "resume")]
+    story.lost(SLOWER[1])
     assert isinstance(story.steps(lost={SLOWER[1]: 3})[0], OpenTest)
+
+
+def test_a_run_that_found_the_disk_full_is_waited_for_until_there_is_room_or_no_time() -> None:
+    """K20: nothing is concluded while it waits; at the last moment it is left out."""
+    story = Story().ready().ended(*BASES, *CONTROLS, SLOWER[0]).lost(SLOWER[1], fault="disk full")
+    lost, full = {SLOWER[1]: 1}, frozenset({SLOWER[1]})
+    assert story.steps(lost=lost, no_room=full) == []
+    assert story.steps(lost=lost) == [StartRun(SLOWER[1], "resume")]
+    assert isinstance(story.steps(lost=lost, no_room=full, now=story.clock + timedelta(hours=6))[0], OpenTest)
+    story.clock = LAUNCH + timedelta(hours=18)
+    story.lost(SLOWER[1], fault="disk full")
+    late = story.steps(lost={SLOWER[1]: 2}, no_room=full, now=LAUNCH + timedelta(hours=19))
+    assert [type(step) for step in late] == [LeaveOut]
+    story = Story().ready().ended(BASES[0]).lost(BASES[1], fault="disk full")
+    assert story.steps(lost={BASES[1]: 1}, no_room=frozenset({BASES[1]})) == [], (
+        "nothing trains before the baseline is known"
+    )
 
 
 @pytest.mark.parametrize("status", ["diverged", "failed", "stopped"])
