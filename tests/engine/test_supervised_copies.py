@@ -28,7 +28,7 @@ def there(tmp_path: Path) -> Path:
 @pytest.fixture
 def campaign(model: Path, tmp_path: Path, there: Path) -> Iterator[CampaignFiles]:
     """A campaign that is copied; what it started must not outlive the test."""
-    files = tiny_campaign(tmp_path / "c", model, backup={"destination": str(there)}, training__amount=8)
+    files = tiny_campaign(tmp_path / "c", model, backup={"destination": str(there)}, training__amount=8, variants=[])
     yield files
     for process in psutil.process_iter(["cmdline"]):
         if str(files.root) in " ".join(process.info["cmdline"] or []):
@@ -43,9 +43,10 @@ def ended(files: CampaignFiles) -> bool:
     return not supervisor_alive(files)
 
 
+@pytest.mark.timeout(900)
 def test_a_campaign_that_has_ended_is_safe_to_its_last_line(campaign: CampaignFiles, there: Path) -> None:
     start(campaign)
-    until(lambda: ended(campaign), "the campaign is closed", 300)
+    until(lambda: ended(campaign), "the campaign is closed", 800)
     assert fold(read_journal(campaign.journal)).closed
     assert [row["cause"] for row in copies_told(campaign)] == [None]
     assert (there / "journal.jsonl").read_bytes() == campaign.journal.read_bytes()

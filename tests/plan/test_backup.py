@@ -11,6 +11,8 @@ from ftui.engine.amend import check_amendment
 from ftui.plan.draft import MISSING, Draft
 from ftui.plan.load import PlanError, load_plan, parse_plan, plan_hash
 from ftui.plan.starting import settled
+from ftui.ui.wizard.consequences import what_follows
+from ftui.ui.wizard.scene import Scene
 from tests.builders.tiny import tiny_plan
 
 SEED_CASE = Path(__file__).parents[2] / "campaigns" / "three-learning-rates"
@@ -66,3 +68,15 @@ def test_taking_the_destination_back_in_the_wizard_takes_the_section_back() -> N
     assert draft.given(("backup",)) is MISSING and draft.problems == []
     assert told == ["nothing is copied: what is on the machine ends with the rental"]
     assert settled(copied, "backup.destination", plan) == (copied, [])
+
+
+def told_by_the_rental_step(text: str) -> list[str]:
+    return [line for line, _ in what_follows("rental", Scene(Draft(text)), 80)]
+
+
+def test_the_wizard_says_beside_the_hours_what_ends_with_the_rental() -> None:
+    assert "Nothing is copied: what is on this machine ends with the rental." in told_by_the_rental_step(planned())
+    by_folder = told_by_the_rental_step(planned(destination="/there", what=["record"], every=7))
+    assert "Copied every 7 min and at each checkpoint: record; read back and compared." in by_folder
+    by_program = told_by_the_rental_step(planned(command=["rclone", "copy", "{source}", "remote:name"]))
+    assert any("by the program's word; nothing is read back" in line for line in by_program)
