@@ -63,7 +63,7 @@ def test_plan_does_the_arithmetic_of_the_seed_case(seed_case: Path) -> None:
     text = ftui("plan", seed_case).stdout
     assert "if it is launched now:" in text and "P preflight       2 " in text
     assert "2 × 8 × 1 = 16 examples per update" in text
-    assert "training.learning_rate: 0.0001 → 0.0002" in text
+    assert "training.learning_rate: 1e-4 → 2e-4" in text
 
 
 def test_after_the_pilot_plan_says_what_fits_what_it_costs_and_when(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 from ftui.engine.logs import LIMIT_BYTES, attempt_lines, cut_log, last_words
@@ -37,7 +38,7 @@ def test_a_log_over_the_limit_keeps_its_beginning_and_its_end_while_its_process_
     (said,) = [index for index, line in enumerate(lines) if line.startswith("… cut here: ".encode())]
     assert b"bytes, at " in lines[said]
     kept = [int(line) for line in lines[said + 1 : -2]]
-    gaps = [after - before for before, after in zip(kept, kept[1:], strict=False) if after != before + 1]
+    gaps = [after - before for before, after in pairwise(kept) if after != before + 1]
     assert kept[-1] == 399_999 and len(gaps) <= cuts, "only the instant of a cut costs some, and nothing is torn"
     assert all(0 < gap < 2000 for gap in gaps)
     assert [line.text for line in attempt_lines(job.log, job.log_from)][-1] == "ftui: done"
