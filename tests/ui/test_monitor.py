@@ -98,7 +98,7 @@ async def test_on_a_small_terminal_every_panel_is_one_key_away(running: Built) -
     async with monitor(running.files, (80, 24)) as pilot:
         for key, words in {
             "3": ("cpu", "memory", "8.0 GiB"),
-            "4": ("steady update", "passed", "600 MiB", "3.1 s"),
+            "4": ("reload", "passed", "920 MiB", "4.8 s"),
             "5": ("ends in", "preflight", "of 120", "together"),
             "6": ("update  120/200",),
             "2": ("2 Loss", "smooth 0.8"),

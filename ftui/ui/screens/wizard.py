@@ -94,8 +94,8 @@ class WizardScreen(KnowingScreen):
     # Showing.
 
     def show_scene(self, at: tuple[str, int | None] | None = None) -> None:
-        if not self.is_mounted:
-            return
+        if not self.query("#asked"):
+            return  # not there yet, or not any more
         step, scene = self.step, self.scene
         review = step.key == "review"
         self.query_one("#asked").display = not review
@@ -406,7 +406,7 @@ class WizardScreen(KnowingScreen):
             self.notify(
                 f"{problem}; the answers are kept here, u and any change save again", severity="error", markup=False
             )
-        if self.is_mounted:
+        if self.query("#status"):
             self._status()
 
     def changed_outside(self) -> None:

@@ -36,17 +36,24 @@ class GatesPanel(Panel):
         self.gates = ""
         self.going_on = False
         self.notes: list[str] = []
+        self._moved = False
+        """A person has scrolled; nothing else does so any more."""
 
     def show(self, gates: str, rows: Sequence[GateRow], going_on: bool, notes: Sequence[str] = ()) -> None:
         """`notes` stand below the gates (`record.preflight.gate_notes`)."""
+        self._moved = self._moved and gates == self.gates
         self.gates, self.rows, self.going_on, self.notes = gates, list(rows), going_on, list(notes)
         self.changed()
-        if not self.has_focus:
+        if not self._moved:
             self._to_what_matters()
+
+    def move(self, lines: int) -> None:
+        self._moved = True
+        super().move(lines)
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
-        if not self.has_focus:
+        if not self._moved:
             self.call_after_refresh(self._to_what_matters)
 
     def _to_what_matters(self) -> None:
