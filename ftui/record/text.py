@@ -18,8 +18,8 @@ def safe(text: str, limit: int = 2000) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` cells, broken at spaces; a longer word is cut. At least one line."""
-    lines, line = [], ""
+    """Lines of at most `width` cells, broken at spaces; a longer word is cut. At least one line, and one cell."""
+    lines, line, width = [], "", max(1, width)
     for word in safe(text, 20_000).split(" "):
         if line and cell_len(line) + 1 + cell_len(word) <= width:
             line = f"{line} {word}"

@@ -144,7 +144,12 @@ class Panel(Widget, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self._built_for = None
-        self.call_after_refresh(self._build)  # a line may not be drawn anew, the position has to be
+        self.call_after_refresh(self._place)
+
+    def _place(self) -> None:
+        """Say anew which lines are in view: none may have to be drawn for it. A panel that is hidden has no place for any."""
+        if self.size.width > self._margin and self.size.height > 0:
+            self._build()
 
     def move(self, lines: int) -> None:
         """Move the cursor, or scroll where there is none."""
