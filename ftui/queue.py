@@ -45,8 +45,13 @@ def add_queue_commands(add: Callable[[str, Command, str], argparse.ArgumentParse
 def _stop(files: CampaignFiles, options: argparse.Namespace) -> int:
     run, verb = options.run, "kill" if options.kill else "stop"
     ends = "ends at once" if options.kill else "finishes its update and writes a checkpoint first"
-    kind: Kind = f"{verb}-{'run' if run else 'campaign'}"  # type: ignore[assignment]
-    return _ask(files, options, kind, f"asked to {verb} {{run}}; it {ends}")
+    kinds: dict[tuple[str, bool], Kind] = {
+        ("stop", True): "stop-run",
+        ("stop", False): "stop-campaign",
+        ("kill", True): "kill-run",
+        ("kill", False): "kill-campaign",
+    }
+    return _ask(files, options, kinds[verb, bool(run)], f"asked to {verb} {{run}}; it {ends}")
 
 
 def _pause(files: CampaignFiles, options: argparse.Namespace) -> int:

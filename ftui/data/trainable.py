@@ -104,16 +104,18 @@ def _targets(built: Built, modules: list[Module], method: Method, counted: _Coun
     return [module for module in modules if module.name in chosen]
 
 
+def _matches_nothing(field: str, name: str, modules: Iterable[str]) -> str:
+    shallow = sorted(module for module in modules if module.count(".") <= 1)
+    return f"method.{field}: {name!r} matches no module with weights; modules here: {_listed(shallow)}"
+
+
 def _saved_whole(built: Built, method: Method, task: str, counted: _Counted) -> list[str]:
     """Modules that are trained whole beside the adapter, as peft finds them: by the end of the name, dot or not."""
     names = built.modules
     for saved in method.save_modules:
         meant = [name for name in names if matches(name, saved)]
         if not meant:
-            shallow = sorted(name for name in names if name.count(".") <= 1)
-            counted.problems.append(
-                f"method.save_modules: {saved!r} matches no module with weights; modules here: {_listed(shallow)}"
-            )
+            counted.problems.append(_matches_nothing("save_modules", saved, names))
         parted = [layer for layer in built.shared if _inside(layer, meant) != _inside(built.shared[layer], meant)]
         if parted:
             counted.problems.append(
@@ -140,10 +142,7 @@ def _frozen(built: Built, method: Method, counted: _Counted) -> set[str]:
     for name in method.frozen:
         meant = [module for module in names if matches(module, name)]
         if not meant:
-            shallow = sorted(module for module in names if module.count(".") <= 1)
-            counted.problems.append(
-                f"method.frozen: {name!r} matches no module with weights; modules here: {_listed(shallow)}"
-            )
+            counted.problems.append(_matches_nothing("frozen", name, names))
         meant += [owner for layer, owner in built.shared.items() if _inside(layer, meant)]
         frozen |= {parameter for parameter in built.parameters if _inside(parameter, meant)}
     return frozen

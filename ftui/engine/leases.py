@@ -20,6 +20,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from ftui.engine.lock import is_locked
 from ftui.engine.placement import Place, Places
 from ftui.record.journal import stamp
 from ftui.record.layout import CampaignFiles
@@ -75,19 +76,7 @@ class Leases:
 
     def is_free(self, place: Place) -> bool:
         """Whether this campaign has the place or could have it now."""
-        if place in self._held:
-            return True
-        try:
-            descriptor = os.open(self._path(place), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
+        return place in self._held or not is_locked(self._path(place))
 
     def used_by(self, place: Place) -> str:
         """Who has a place that is not free, as far as its file says."""

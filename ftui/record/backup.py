@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict
 from ftui.plan.load import PlanError, load_plan
 from ftui.plan.schema import Backup
 from ftui.record.files import read_json, replace_json
-from ftui.record.journal import parse_time, read_journal
+from ftui.record.journal import parse_time
 from ftui.record.layout import CampaignFiles
-from ftui.record.state import Campaign, fold
+from ftui.record.state import Campaign
 from ftui.record.text import safe, size_words
 
 BACKUP_SCHEMA = 1
@@ -255,11 +255,6 @@ def _on_the_same_disk(root: Path, destination: str | None) -> bool:
         return place.stat().st_dev == root.stat().st_dev
     except OSError:
         return False
-
-
-def campaign_safety(files: CampaignFiles) -> Safety:
-    """`safety` of the plan in force."""
-    return safety(files, backup_in_force(files, fold(read_journal(files.journal))))
 
 
 def safety_words(found: Safety) -> str:

@@ -230,10 +230,6 @@ class Reader(Thread):
             self._watch.wanted_log = run
             self._wake.set()
 
-    def look_now(self) -> None:
-        """Poll without waiting for the second to pass."""
-        self._wake.set()
-
     def end(self) -> None:
         self._ended = True
         self._wake.set()

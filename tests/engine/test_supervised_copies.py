@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from ftui.engine.client import request_stop, start, supervisor_alive
-from ftui.record.backup import campaign_safety
+from ftui.record.backup import backup_in_force, safety
 from ftui.record.journal import read_journal
 from ftui.record.layout import CampaignFiles
 from ftui.record.lines import Row
@@ -65,7 +65,7 @@ def test_what_goes_wrong_early_is_copied_too(campaign: CampaignFiles, there: Pat
     until(lambda: ended(campaign), "the campaign ends")
     assert fold(read_journal(campaign.journal)).faults
     assert (there / "journal.jsonl").read_bytes() == campaign.journal.read_bytes()
-    assert campaign_safety(campaign).files == 0
+    assert safety(campaign, backup_in_force(campaign, fold(read_journal(campaign.journal)))).files == 0
 
 
 def test_a_destination_that_fails_is_told_once_shown_and_does_not_keep_a_stop_waiting(

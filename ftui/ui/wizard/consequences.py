@@ -245,8 +245,8 @@ def _training(scene: Scene, width: int, ascii_only: bool) -> Iterator[Line]:
             yield from ((sentence, "bright" if first else "text") for first, sentence in _arithmetic(plan, scene))
         except ValueError as problem:
             yield str(problem), "warn"
-    elif all(isinstance(part, int) for part in (micro, accumulation, replicas)):
-        product = micro * accumulation * replicas  # type: ignore[operator]
+    elif isinstance(micro, int) and isinstance(accumulation, int) and isinstance(replicas, int):
+        product = micro * accumulation * replicas
         yield (
             f"{micro} × {accumulation} × {replicas} = {product} examples per update (micro-batch × accumulation × replicas)",
             "bright",
